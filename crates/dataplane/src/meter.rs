@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles a running worker, on the worker's own thread.
 //!
-//! The meter reads the timestamp counter once per iteration of the worker's loop. The time of an
-//! iteration that processed packets is *busy*, the time of an iteration without packets is
-//! *starved*, and time spent waiting at a full ring is *blocked*. If an iteration takes far longer
-//! than usual, the worker was not running, and the excess is *lost*. None of these times comes from
-//! the wall clock, so the report can use the wall clock to check their sum.
+//! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
+//! processed packets is *busy* time, an iteration without packets is *starved* time, and a wait at
+//! a full ring is *blocked* time. If an iteration takes far longer than usual, the worker was not
+//! running, and the excess is *lost* time. None of these times comes from the wall clock, so the
+//! report can check their sum against it.
 //!
-//! In one of 16 iterations, picked at random to avoid aliasing with a periodic load, the counter is
-//! also read between stages. Worker times are thus based on all iterations, stage times on a
-//! sample. One in 64 iterations logs kernel calls, and some others count hardware events
+//! In one of 16 iterations, the counter is also read between stages. Worker times are thus based on
+//! all iterations, stage times on a sample. The sample is random, so a periodic load cannot alias
+//! with it. One in 64 iterations logs kernel calls, and some others count hardware events
 //! ([`crate::counting`]); no iteration does more than one of the three.
 //!
 //! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of each window, the meter asks
 //! the kernel whether the thread was preempted; estimates use only clean windows.
 //!
-//! With `ON` set to false, the meter compiles to nothing. This variant is the baseline for
-//! measuring the profiling overhead.
+//! With `ON` set to false, the meter compiles to nothing, which gives the baseline for measuring
+//! the profiling overhead.
 
 mod clock;
 mod readings;
@@ -30,26 +30,26 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// Maximum time between two counter reads of a waiting worker that stayed on its CPU; after a
-/// longer time, the worker must have been off the CPU. A poll takes well under 1 us, and the
-/// shortest scheduler time slice is longer than this maximum.
+/// Maximum time between two counter reads of a waiting worker. If it is exceeded, the worker must
+/// have been off its CPU: a poll takes well under 1 us, and the shortest time slice of a scheduler
+/// is longer than this maximum.
 const AWAY_NS: u64 = 10_000;
 
-/// Multiple of the usual time above which an iteration with packets counts as interrupted. For
-/// details, see `account_busy`.
+/// An iteration with packets counts as interrupted if it takes far longer than this multiple of the
+/// usual time; see `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
-/// Sampling interval in iterations. A sampled iteration reads the counter once per part, at about
-/// 25 ticks per read. With an interval of 16, the overhead is 0.2 % of an iteration with 32 packets
-/// on the edge path.
+/// One in this many iterations is sampled, at random. It reads the counter once per part, at about
+/// 25 ticks per read. With 16, the overhead is 0.2 % of an iteration with 32 packets on the edge
+/// path.
 const SAMPLED: u32 = 16;
 
-/// Logging interval in iterations. The interval is a multiple of [`SAMPLED`], so that a single
-/// random number selects an iteration for sampling or logging, but never for both.
+/// One in this many iterations logs kernel calls. This is a multiple of [`SAMPLED`], so a single
+/// random number per iteration selects it for sampling or for logging, but never for both.
 const LOGGED: u32 = 64;
 
-/// The measurement, that is, the part of a run during which figures are collected. Start and end
-/// are in ticks.
+/// The measurement, which is the part of a run in which figures are collected: its start and end,
+/// in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -75,8 +75,8 @@ pub(crate) struct Setup {
     pub(crate) parts: usize,
     /// Random seed for picking sampled iterations.
     pub(crate) seed: u32,
-    /// Whether the worker yields its CPU while waiting. If so, a long absence from the CPU is not
-    /// lost time.
+    /// Whether the worker yields its CPU while waiting. If so, a long time off the CPU is not lost
+    /// time.
     pub(crate) yields: bool,
     /// Whether some iterations log kernel calls.
     pub(crate) logs: bool,
@@ -91,18 +91,18 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     phase: Phase,
     window_ticks: u64,
     away_ticks: u64,
-    /// Timestamp of the last counter read, which is the start of the current iteration.
+    /// Timestamp of the last counter read, at which the current iteration started.
     last: u64,
     /// Moving average of busy ticks per packet, times 16.
     usual_x16: u64,
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether some iterations log kernel calls (`logs`), and whether the current iteration does
+    /// Whether any iterations log kernel calls (`logs`), and whether the current iteration does
     /// (`logging`).
     logs: bool,
     logging: bool,
-    /// Hardware counters, if any. `counting` is true if the current iteration is counted.
+    /// Hardware counters, if any. `counting` says whether they are read in the current iteration.
     counter: Option<Box<TurnCounter>>,
     counting: bool,
     /// Whether the worker was off its CPU during the current window.
@@ -115,8 +115,8 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     account: Account,
     window: Window,
     window_start: u64,
-    /// Timestamp at which the current window ends. Before the measurement, the timestamp at which
-    /// the first window begins.
+    /// Timestamp at which the current window ends. Before the measurement, this is where the first
+    /// window begins.
     boundary: u64,
     marks: [u64; MAX_PARTS + 1],
     given: [u64; MAX_PARTS],
@@ -126,7 +126,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
 }
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Creates a meter that reads `clock`, allocating all of its memory.
+    /// Creates a meter that reads `clock`. Allocates all of its memory now.
     pub(crate) fn new(clock: C, setup: Setup) -> Self {
         let Setup { span, parts, seed, yields, logs, counter } = setup;
         assert!(parts <= MAX_PARTS, "{parts} parts exceed the maximum of {MAX_PARTS}");
@@ -176,14 +176,15 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the timestamp of the last clock read, which is at most one iteration old.
+    /// Returns the timestamp of the last clock read, in ticks. It is at most one iteration old.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
     /// Returns `Some(0)` in the first call after the measurement has begun, and `Some(1)` in the
-    /// first call after it has ended. The caller must then record its running totals.
+    /// first call after it has ended. The caller must then record its running totals. Otherwise
+    /// returns `None`.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
@@ -207,7 +208,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         if !ON {
             return;
         }
-        // xorshift32 (Marsaglia, 2003) takes only three shifts and is cheaper than a library
+        // xorshift32 (Marsaglia, 2003) takes three shifts, and is cheaper than a library's
         // generator.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 17;
@@ -252,9 +253,9 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a sleep that another worker or the kernel ended (`woken`), or that timed out. All of
-    /// its time counts as starved, because the time that the scheduler took to run the worker again
-    /// cannot be measured separately.
+    /// Records a sleep, which was ended by another worker or the kernel (`woken`) or by a time-out.
+    /// All of its time counts as starved, including the time that the scheduler took to run the
+    /// worker again, which cannot be measured separately.
     pub(crate) fn rested(&mut self, woken: bool) {
         if ON {
             let now = self.clock.ticks();
@@ -270,7 +271,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a retry on a full ring, counting the time since `since` as blocked. Returns the
+    /// Records a retry on a full ring, and counts the time since `since` as blocked. Returns the
     /// current time in ticks. Call only within an iteration that has packets.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
@@ -301,7 +302,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits the time since the last clock read into waiting time and off-CPU time, in ticks.
+    /// Splits the time since the last clock read, in ticks, into time spent waiting and time off
+    /// the CPU.
     #[inline]
     fn wait(&mut self, now: u64) -> (u64, u64) {
         let elapsed = now.saturating_sub(self.last);
@@ -336,9 +338,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     /// Splits the time of an iteration with packets into busy and lost time. An iteration counts as
-    /// interrupted if it exceeds [`AWAY_FACTOR`] times the usual time, plus the time for counter
-    /// reads, by more than [`AWAY_NS`]; only the usual time of an interrupted iteration counts as
-    /// busy.
+    /// interrupted if its time, without that for reading counters, exceeds [`AWAY_FACTOR`] times
+    /// the usual time by more than [`AWAY_NS`]. Then, only the usual time counts as busy.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
@@ -350,11 +351,11 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // Raise the usual time, so that it adapts quickly if packets have become permanently
-            // more expensive.
+            // Raise the usual time. Thus it adapts quickly if packets have become more expensive
+            // for good.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
-            // Exponential moving average over 16 sampled iterations; dividing in every iteration
+            // Exponential moving average over 16 sampled iterations. A division in every iteration
             // would be too expensive.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
@@ -391,8 +392,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Adds the times of a sampled iteration's parts to the window. Only the last part can wait
-    /// within an iteration.
+    /// Adds the times of a sampled iteration's parts to the window, except for `waited`, the time
+    /// spent waiting. Only the last part can wait within an iteration.
     #[inline(never)]
     fn gather_marks(&mut self, waited: u64) {
         self.marks[self.part_count] = self.marks[self.part_count].saturating_sub(waited);
@@ -403,8 +404,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the current time in ticks, or 0 if the meter is off. Called when a burst reaches the
-    /// sink, or when the worker begins to wait at a full ring.
+    /// Returns the current time in ticks, or 0 if the meter is off. Called only when a burst
+    /// reaches the sink, or when the worker begins to wait at a full ring.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }

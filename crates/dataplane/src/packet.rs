@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets, which are handles to preallocated buffers.
+//! Packets: owning handles to preallocated buffers.
 //!
-//! A buffer is a cache line of metadata, followed by memory for the frame. A [`Pool`] owns the
-//! buffers. A [`Packet`] is the only handle to its buffer, so the owner of the packet may access
-//! the buffer without locks, on any worker. Dropping a packet without releasing it leaks its buffer
-//! until the pool is dropped, but never leaves a dangling handle.
+//! A buffer is a cache line of metadata, followed by memory for the frame. Its memory belongs to a
+//! [`Pool`]. A [`Packet`] is the only handle to its buffer, so whichever worker owns the packet may
+//! access the buffer without locks. If a packet is dropped without being released, its buffer is
+//! leaked until the pool is dropped, but no handle ever dangles.
 //!
 //! [`Pool`]: crate::pool::Pool
 
@@ -15,14 +15,14 @@ use std::ptr::NonNull;
 /// Headroom in front of a frame, in bytes, for prepending headers (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
-/// IP fragmentation state of a packet. Its size is two bytes, so that [`Layers`] has no padding.
+/// Whether a packet is an IP fragment. Two bytes in size, so that [`Layers`] has no padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Fragment {
     /// Not a fragment.
     #[default]
     Whole,
-    /// The fragment with offset 0, which has a transport header but an incomplete payload.
+    /// The fragment with offset 0, which has a transport header but only part of the payload.
     First,
     /// Any other fragment, which has no transport header.
     Later,
@@ -51,16 +51,16 @@ pub struct Layers {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Meta {
-    /// Position in the source sequence, 0-based.
+    /// Position in the sequence of packets that the source offers, from 0.
     pub position: u64,
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Timestamp counter value when the source delivered the packet or, if the source is paced,
-    /// when the packet was due; 0 if not sampled.
+    /// Timestamp, in ticks, at which the source delivered the packet or, if the source is paced, at
+    /// which the packet was due; 0 if its latency is not measured.
     pub born_ticks: u64,
     /// Header offsets, once parsed.
     pub layers: Layers,
-    /// RSS bucket.
+    /// RSS bucket, below [`BUCKETS`](crate::BUCKETS).
     pub bucket: u8,
     /// Index of the port on which the packet arrived; 0 for packets from memory.
     pub port: u8,
@@ -68,18 +68,18 @@ pub struct Meta {
     reserved: [u8; 4],
 }
 
-/// The metadata line: the cache line before a frame, with the packet's metadata and the location of
-/// the frame. The location is not part of [`Meta`], so that metadata can be copied between buffers
-/// of any size.
+/// The metadata line: a cache line before the frame, with the packet's metadata and the location of
+/// the frame in the buffer. The location is not part of [`Meta`], so metadata can be copied between
+/// buffers of different sizes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
     pub(crate) meta: Meta,
-    /// Offset of the frame from the end of the metadata line.
+    /// Offset of the frame from the end of the metadata line, in bytes.
     pub(crate) start: u16,
-    /// Length of the frame.
+    /// Length of the frame, in bytes.
     pub(crate) bytes: u16,
-    /// Size of the buffer after the metadata line; `start + bytes <= room` always holds.
+    /// Size of the buffer after the metadata line, in bytes; `start + bytes <= room` always holds.
     pub(crate) room: u16,
     /// Index of the source queue that owns the buffer.
     pub(crate) home: u16,
@@ -141,7 +141,7 @@ impl Packet<'_> {
         &mut self.line_mut().meta
     }
 
-    /// Returns a number that identifies the buffer and is unique among the packets in flight.
+    /// Returns a number that identifies the buffer, and so the packet while it is in flight.
     #[inline]
     pub(crate) fn id(&self) -> usize {
         self.slot.addr().get()
@@ -160,7 +160,7 @@ impl Packet<'_> {
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
 
-    /// Returns the frame.
+    /// Returns the bytes of the frame, from the Ethernet header on.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let line = self.line();
@@ -185,9 +185,9 @@ impl Packet<'_> {
         self.line().bytes.into()
     }
 
-    /// Replaces the packet with an unparsed frame of `bytes` bytes, preceded by the full headroom,
-    /// for the caller to write. Intended for sources: the bytes are not charged to any stage's
-    /// account.
+    /// Replaces the packet with an unparsed frame of `bytes` bytes after the full headroom, and
+    /// returns the frame for the caller to write. For sources: the bytes are not charged to the
+    /// account of any stage.
     ///
     /// Returns `None`, leaving the packet unchanged, if the buffer is too small.
     #[inline]
@@ -209,8 +209,8 @@ impl Packet<'_> {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
     }
 
-    /// Prepends `bytes` bytes of unspecified content to the frame. Does not adjust the offsets in
-    /// [`Layers`].
+    /// Prepends `bytes` bytes of unspecified content to the frame, and returns the new frame. Does
+    /// not adjust the offsets in [`Layers`].
     ///
     /// Returns `None`, leaving the packet unchanged, if the headroom is too small.
     #[inline]
@@ -273,8 +273,8 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Prefetches the cache lines of the metadata and the first headers, which another worker has
-    /// written.
+    /// Prefetches the cache lines with the metadata and the first headers, which were last written
+    /// on another CPU.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

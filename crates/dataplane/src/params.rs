@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Typed access to the validated parameters of stages and sources, and parsing of addresses.
+//! Typed access to the parameters of stages and sources, and parsing of addresses.
 //!
-//! The path checker has already verified that parameters are present and in range.
+//! The path checker has already verified that required parameters are present and values are in
+//! range.
 
 use crate::stage::BuildError;
 use linerate_path::model::{Params, Value};

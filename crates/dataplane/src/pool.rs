@@ -25,7 +25,7 @@ unsafe impl Send for Pool {}
 
 impl Pool {
     /// Allocates `slots` buffers for frames of up to `buffer_bytes` bytes (at most
-    /// [`MAX_BUFFER_BYTES`]) and faults in every page.
+    /// [`MAX_BUFFER_BYTES`]), and touches every page, so that no page faults occur during the run.
     pub fn new(slots: usize, buffer_bytes: usize) -> Self {
         assert!(
             slots > 0 && buffer_bytes <= MAX_BUFFER_BYTES,
@@ -41,16 +41,16 @@ impl Pool {
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
         // Must precede the first access to the memory, which determines the page size. Errors are
-        // ignored, as the pool also works with small pages.
+        // ignored, because the pool also works with small pages.
         let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
-        // SAFETY: the memory was allocated with this size above.
+        // SAFETY: the memory has just been allocated with this size.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
-    /// Returns the distance between buffers for frames of up to `buffer_bytes` bytes. It is an odd
-    /// number of cache lines, so that the first lines of consecutive buffers map to different cache
-    /// sets.
+    /// Returns the distance in bytes between buffers for frames of up to `buffer_bytes` bytes. It
+    /// is an odd number of cache lines, so that the first lines of successive buffers map to
+    /// different cache sets.
     pub(crate) fn stride(buffer_bytes: usize) -> usize {
         let lines = 1 + (HEADROOM_BYTES + buffer_bytes).div_ceil(LINE_BYTES);
         (lines | 1) * LINE_BYTES
@@ -66,8 +66,8 @@ impl Pool {
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {
-                // SAFETY: `i < slots`, so the slot is within the allocation, aligned to a cache
-                // line since base and stride are.
+                // SAFETY: `i < slots`, so the slot is within the allocation. It is aligned to a
+                // cache line, because base and stride are.
                 let slot = unsafe { self.base.add(i * self.stride).cast::<Line>() };
                 // SAFETY: `slot` is valid for writes; the bytes behind it are zeroed; slots do not
                 // overlap and each index is taken once, under an exclusive borrow of the pool.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A source queue, which delivers packets from memory or from network interfaces.
+//! A source queue: delivers packets from memory or from network interfaces.
 
 use crate::burst::Burst;
 use crate::live::receive::LiveQueue;
@@ -9,7 +9,7 @@ use crate::stock::Stock;
 use linerate_record::run::Tally;
 use std::collections::BTreeMap;
 
-/// Origin of a source queue's packets: memory or network interfaces.
+/// Where the packets of a source queue come from: memory or network interfaces.
 pub(crate) enum Origin<'a> {
     Replay(Replay<'a>),
     Live(Box<LiveQueue<'a>>),
@@ -29,8 +29,8 @@ impl<'p> SourceQueue<'_, 'p> {
         }
     }
 
-    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, or 0 if there is none;
-    /// a paced source reads the clock itself.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp in ticks, or 0 if there
+    /// is none. A paced source reads the clock itself.
     #[inline]
     pub(crate) fn poll<C: Clock>(
         &mut self,
@@ -46,7 +46,7 @@ impl<'p> SourceQueue<'_, 'p> {
         }
     }
 
-    /// Marks the queue as finished. Other queues no longer wait for it, and it receives no more
+    /// Marks the queue as finished: other queues no longer wait for it, and it receives no more
     /// packets.
     pub(crate) fn retire(&mut self) {
         match &mut self.origin {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the interfaces' own counters with the packets that the path received and sent.
+//! Compares the interfaces' own counters with the packets that a live path received and sent.
 //!
 //! ```text
 //! begin:  read the counters; all workers start their sockets; read the counters
@@ -7,8 +7,9 @@
 //! finish: once the kernel has handed over the last blocks, read the sockets' counters
 //! ```
 //!
-//! The number of packets that an interface counted while a socket was receiving is at least the
-//! difference between the inner readings, and at most the difference between the outer ones.
+//! The number of packets that an interface counted while a socket was receiving has two bounds. It
+//! is at least the difference between the inner readings (after the start, before the stop), and at
+//! most the difference between the outer ones (before the start, after the stop).
 
 use crate::ended::Ended;
 use crate::live::receive::PortQueue;
@@ -24,20 +25,20 @@ use linerate_record::run::{Bounds, InterfaceChanges, InterfaceReport, ReceivedRe
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum time after which the kernel hands over a partially filled block of a receive ring,
-/// including a margin for kernels whose timers have a resolution of 4 ms.
+/// Maximum time until the kernel hands over a partially filled block of a receive ring, with a
+/// margin for kernels whose timers have a resolution of 4 ms.
 const BLOCK_HANDED_OVER: Duration = Duration::from_millis(12);
 
-/// Readings of the interfaces' counters before and after the start of reception, by interface
-/// index.
+/// Readings of the interfaces' counters just before and just after the start of reception, each
+/// keyed by interface index.
 pub(crate) struct Begun([BTreeMap<u32, Link>; 2]);
 
-/// Lets the workers start reception when all of them are ready, and reads the counters.
+/// Starts reception when all workers are ready, and reads the counters before and after.
 pub(crate) fn begin(ports: &Ports, line: Line<'_>) -> Begun {
     Begun(line.open(|| ports.links()))
 }
 
-/// Starts reception on a worker's sockets.
+/// Starts reception on the sockets of a worker's source queue, if it has any.
 ///
 /// # Errors
 /// Returns an error if the kernel forbids it.
@@ -57,13 +58,13 @@ struct Received {
     went_down: u64,
     /// Frames that did not fit in an AF_XDP socket's memory.
     too_long: u64,
-    /// Lowest reading of the interface's counter just before one of its queues stopped, and highest
-    /// reading just after one of them stopped.
+    /// Readings of the interface's counter: the lowest just before one of its queues stopped, and
+    /// the highest just after one of them stopped.
     stopped: Option<[u64; 2]>,
 }
 
-/// Returns the report on each interface, and adds frames dropped at full rings to the queues'
-/// drops. Call after the workers have ended.
+/// Returns the report on each interface. Adds frames that the kernel dropped at full rings to the
+/// drops of the queues. Call after the workers have ended.
 pub(crate) fn finish(
     ports: &Ports,
     begun: &Begun,
@@ -103,7 +104,7 @@ pub(crate) fn finish(
 }
 
 impl Received {
-    /// Adds what one queue received, and returns the frames that the kernel dropped.
+    /// Adds what one queue received from a port. Returns the frames that the kernel dropped.
     fn add(&mut self, port: &PortQueue) -> XdpCounts {
         self.report.taken += port.taken;
         self.went_down = self.went_down.max(port.went_down);
@@ -120,7 +121,7 @@ impl Received {
                 XdpCounts { ring_full: counts.drops, too_long: 0 }
             }
             (Receiver::Xdp(_), Some(XdpEnd { waiting, lost })) => {
-                // The kernel counts losses, but not what it delivered.
+                // The kernel counts only the frames that it lost, not those that it delivered.
                 self.report.frames = Some(frames + lost.ring_full + port.taken + waiting);
                 self.report.waiting += waiting;
                 lost
@@ -152,7 +153,7 @@ fn report(
             });
         }
         report.interface_drops = grown(links, receive_drops(&interface.port));
-        // They reached no socket: the interface has dropped them, as far as the path can see.
+        // These frames reached no socket, so for the path, the interface has dropped them.
         let too_long = (too_long > 0).then(|| (XDP_TOO_LONG.to_owned(), too_long));
         report.interface_drops.extend(too_long);
         report
@@ -215,8 +216,8 @@ fn transmit_drops(port: &Port) -> &'static [Counter] {
     if is_far_end(port) { &RECEIVE_DROPS } else { &TRANSMIT_DROPS }
 }
 
-/// Returns the increase of each counter between the first and the last reading, by counter name.
-/// Omits counters that did not increase.
+/// Returns by how much each counter increased between the first and the last reading, keyed by
+/// counter name. Omits counters that did not increase.
 fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u64> {
     let [Some(first), _, Some(last)] = links else { return BTreeMap::new() };
     let grown = counters

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! Lengths and offsets are the same as in the run, in the same order, so branches are equally hard
-//! to predict. Buffers that were summed in one call are replayed in one call. The data is
-//! different: as many buffers as a burst has packets are used in rotation and stay in the cache.
-//! Calls that waited for memory in the run are therefore cheaper in the replay, and calls that
-//! overlapped with other work are more expensive.
+//! to predict. Buffers that were summed in one call are replayed in one call. The data is not the
+//! same: the replay uses as many buffers as a burst has packets, in rotation, and they stay in the
+//! cache. Calls that waited for memory in the run are therefore cheaper in the replay, and calls
+//! that overlapped with other work are more expensive.
 //!
-//! The cost excludes cache misses that the calls cause in other code, and inline header checksums.
+//! The cost includes neither cache misses that the calls cause in other code, nor header checksums,
+//! which are inlined.
 
 use crate::kernels::{Call, StageKernels};
 use linerate_kernels::checksum::Buffer;
@@ -27,21 +28,22 @@ use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, ro
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Number of rounds. With kernel variants that process 10 to 50 bytes per tick, a round takes half
-/// a millisecond.
+/// Number of rounds. A round takes half a millisecond with kernel variants that process 10 to 50
+/// bytes per tick.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch (consecutive logged calls that are timed together). A
-/// stretch of this length takes tens of microseconds, which is long compared with the resolution of
-/// the timestamp counter and short compared with the time between interruptions.
+/// Maximum number of calls per stretch (consecutive logged calls that are timed together). So many
+/// calls take tens of microseconds, which is long compared with the resolution of the timestamp
+/// counter, and short compared with the time between interruptions.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Approximate maximum number of bytes processed by a stretch of more than [`CALLS_MIN`] calls.
 const STRETCH_BYTES: u64 = 1 << 20;
 
-/// The first `1 / WARM_PART` of a stretch's calls are executed untimed before the stretch is timed.
-/// Some processors take about 10 us to power up wide vector units, a cost that does not arise in a
-/// path that uses them continuously, and branch predictors are cold after system calls.
+/// The first `1 / WARM_PART` of a stretch's calls are executed untimed before the whole stretch is
+/// timed. Otherwise, the time would include two costs that a path does not have: some processors
+/// take about 10 us to power up wide vector units, and branch predictors are cold after system
+/// calls.
 const WARM_PART: usize = 4;
 
 /// Minimum number of logged calls needed for a replay.
@@ -55,7 +57,7 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(crate) struct Replayed {
     pub(crate) kernel: Kernel,
     pub(crate) in_use: &'static str,
-    /// Variant of the kernel selected by default on this machine.
+    /// Variant of the kernel that is selected by default on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
@@ -65,8 +67,8 @@ pub(crate) struct Replayed {
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
 }
 
-/// Replays a stage's logged calls. Returns one entry per kernel called, or `None` if no iteration
-/// with packets was logged. `burst` is the number of packets per burst.
+/// Replays a stage's logged calls. Returns one entry per kernel that it called; `None` if no
+/// iteration with packets was logged. `burst` is the number of packets per burst.
 pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>> {
     let packets = stage.logged_packets();
     if packets == 0 {
@@ -101,8 +103,8 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
 /// A variant and its kernels.
 type Routine = (&'static str, Kernels);
 
-/// Returns the routines of a kernel that this CPU supports, starting with the routine in use. A
-/// routine shared by several variants is listed once.
+/// Returns the routines of a kernel that this CPU supports, starting with the one in use. If
+/// several variants share a routine, it is listed once.
 fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     let in_use = stage.kernels().origin(kernel);
     let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
@@ -111,12 +113,12 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     std::iter::once((in_use, *stage.kernels())).chain(others).collect()
 }
 
-/// Net ticks (without loop overhead) per routine and round.
+/// Net ticks (without the overhead of the loop) per routine and round.
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// Net ticks by routine, then by round: the ticks of the routine minus the ticks of the empty
-    /// loop. `None` if one of the two was preempted or if the difference is not positive.
+    /// Net ticks by routine, then by round: ticks of the routine minus ticks of the empty loop.
+    /// `None` if one of the two was preempted, or if the difference is not positive.
     net: Vec<Vec<Option<f64>>>,
     /// Number of calls per round.
     calls: f64,
@@ -182,7 +184,7 @@ fn timed(
     let Ok(samples) = rounds(&rules, &clock, &Watch::unattended(), |turn| {
         if turn.is_first {
             from = random.usize(..=calls.len() - stretch);
-            // Load the log entries of the stretch into the cache.
+            // Load the stretch's log entries into the cache.
             _ = scratch.empty(&calls[from..from + stretch]);
         }
         let calls = &calls[from..from + stretch];
@@ -194,8 +196,8 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Maximum total size of the source buffers in bytes: less than half of an L2 cache. There is
-/// always at least one buffer, even if it is larger than this maximum.
+/// Maximum total size of the source buffers in bytes, less than half of an L2 cache. There is
+/// always at least one buffer, even if it is larger.
 const WARM_BYTES: usize = 256 << 10;
 
 /// Buffers for replayed calls, in pairs of a source and a destination buffer. There is one pair per
@@ -219,21 +221,21 @@ impl Scratch {
         // buffers map to different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // The bytes must not be zero: pages that were never written would all map to the same
-        // physical page.
+        // The bytes must not be zero: zeroed memory comes as pages that are not backed yet, and
+        // reads of these would all access the same physical page.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // Keep source and destination buffers half a page apart: a load waits for an earlier store
-        // to an address with the same low 12 bits (4K aliasing).
+        // Keep source and destination buffers half a page apart, because a load waits for an
+        // earlier store to an address with the same low 12 bits (4K aliasing).
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];
         Self { from, to, first, stride, all, clock }
     }
 
-    /// Runs the first part of `calls` untimed, then times all of them. `one` executes a single
-    /// call. Returns the ticks taken by all `calls`.
+    /// Runs the first part of `calls` untimed, then times all of them, and returns their ticks.
+    /// `one` executes a single call, given its destination and source.
     #[inline]
     fn timed<'s>(
         &'s mut self,
@@ -262,7 +264,7 @@ impl Scratch {
         window.keep(window.ticks as f64)
     }
 
-    /// Returns the ticks taken to execute all `calls` of a kernel.
+    /// Returns the ticks taken by all `calls`, executed with the variant in `kernels`.
     fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
             Kernel::Checksum => {
@@ -285,8 +287,8 @@ impl Scratch {
     }
 }
 
-/// Buffers collected for the next `checksum_burst` call. Buffers left over from the untimed calls
-/// are summed in the timed part; buffers left over at the end of the timed part are never summed.
+/// Buffers collected for the next `checksum_burst` call. Those left over from the untimed calls are
+/// summed in the timed part; those left over from the timed part are never summed.
 #[derive(Default)]
 struct Pending<'s> {
     buffers: [Buffer<'s>; BURST_MAX],

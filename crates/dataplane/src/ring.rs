@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bounded, lock-free, single-producer single-consumer ring that connects two workers.
+//! A bounded, lock-free ring that connects two workers: one is the only producer, the other the
+//! only consumer (SPSC).
 //!
-//! This is a Lamport queue with free-running indices over a power-of-two number of slots. `tail`
-//! counts all items ever pushed and `head` all items ever popped, so the ring holds `tail - head`
-//! items, and item `i` is in slot `i mod length`. Each side owns one index and caches the other
-//! one, refreshing the cached copy only if it indicates too little room or too few items:
+//! This is a Lamport queue with free-running indices into a power-of-two number of slots. `tail`
+//! counts all items ever pushed, and `head` all items ever popped, so the ring holds `tail - head`
+//! items, and item `i` is in slot `i mod length`. Each end owns one index and caches the other
+//! end's index. It refreshes the cached copy only if the copy indicates too little room or too few
+//! items:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)
@@ -15,9 +17,9 @@
 //!               copy min(avail, n) items from head; publish head
 //! ```
 //!
-//! Without the cached copies, every call would transfer the other side's cache line. Pushing a
-//! burst of any size publishes the index once. Only the producer can close the ring; the consumer
-//! then drains it.
+//! Without the cached copies, every call would transfer the cache line with the other end's index.
+//! A push publishes the index once, whatever the size of the burst. Only the producer can close the
+//! ring; the consumer then drains it.
 //!
 //! Not supported: blocking (workers poll), multiple producers or consumers, growing.
 
@@ -26,7 +28,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A value padded to two cache lines, because adjacent-line prefetchers fetch lines in pairs.
+/// A value padded to two cache lines, because adjacent-line prefetchers fetch cache lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
@@ -39,9 +41,9 @@ struct Shared<T> {
     closed: AtomicBool,
 }
 
-// SAFETY: a slot is accessed by one side at a time: by the producer while its index is in [tail,
-// head + length), by the consumer while it is in [head, tail); the index is published with Release
-// after one side's access and read with Acquire before the other side's access (P1/C1, C2/P2
+// SAFETY: only one end accesses a slot at a time: the producer while the slot's index is in [tail,
+// head + length), the consumer while it is in [head, tail). An end publishes its index with Release
+// after its access, and the other end reads it with Acquire before its own access (P1/C1, C2/P2
 // below).
 unsafe impl<T: Send> Sync for Shared<T> {}
 
@@ -57,16 +59,17 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Pointer to a ring's slots, and the index mask. Each side of the ring has its own copy, which
-/// saves a dependent load.
+/// Pointer to the slots of a ring, and the mask for indices. Each end of the ring has its own copy,
+/// which saves a dependent load.
 struct Slots<T> {
     base: *mut T,
     mask: usize,
 }
 
 impl<T> Slots<T> {
-    /// Returns the `count` slots from `index` on as two contiguous runs: one up to the end of the
-    /// array, and one from the start of the array. `count` must not exceed the ring's length.
+    /// Returns the `count` slots from `index` on as two contiguous runs, each a pointer and a
+    /// length: one up to the end of the array, and one from its start. `count` must not exceed the
+    /// ring's length.
     #[inline]
     fn runs(&self, index: usize, count: usize) -> (*mut T, usize, *mut T, usize) {
         let first = index & self.mask;
@@ -75,8 +78,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The producer side of a ring. Padded to its own cache lines: sharing a cache line with the
-/// consumer cut throughput by half or more.
+/// The producer end of a ring. Padded to its own cache lines: when it shared one with the consumer,
+/// throughput was lower by half or more.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -85,7 +88,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer side of a ring. Padded to its own cache lines, like the producer side.
+/// The consumer end of a ring. Padded to its own cache lines, like the producer end.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -94,8 +97,8 @@ pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
 
-// SAFETY: a side touches slots only as described at `Shared`, from whichever thread it is on; the
-// slots live as long as `shared`.
+// SAFETY: an end accesses slots only as described at `Shared`, whichever thread it is on; the slots
+// live as long as `shared`.
 unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as for the producer.
 unsafe impl<T: Send> Send for Consumer<T> {}
@@ -113,7 +116,7 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
         tail: Padded(AtomicUsize::new(0)),
         closed: AtomicBool::new(false),
     });
-    // A slot is an UnsafeCell of a MaybeUninit of T, both transparent.
+    // A slot is an UnsafeCell of a MaybeUninit of T, and both are transparent.
     let base = shared.slots.as_ptr().cast::<T>().cast_mut();
     let slots = || Slots { base, mask: capacity - 1 };
     let (producers, consumers) = (Arc::clone(&shared), shared);
@@ -121,8 +124,8 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: slots(), head: 0, cached_tail: 0, shared: consumers })
 }
 
-/// Moves `count` items in fixed-size blocks, which compile to plain vector moves. For short bursts,
-/// a call of memcpy would cost as much as the rest of the push.
+/// Moves `count` items in fixed-size blocks, which compile to plain vector moves. For a short
+/// burst, a call of memcpy would cost as much as everything else in a push.
 ///
 /// # Safety
 /// `from` must hold `count` items, `to` must have room for them, and the two must not overlap.
@@ -150,8 +153,8 @@ impl<T: Send> Producer<T> {
         let length = self.slots.mask + 1;
         let mut room = length - self.tail.wrapping_sub(self.cached_head);
         if room < wanted {
-            // C2/P2: pairs with the Release in `pop_into`; the consumer's reads of the slots before
-            // that Release happen before the writes to them after this Acquire.
+            // C2/P2: pairs with the Release in `pop_into`. The consumer's reads of the slots happen
+            // before that Release, and the producer's writes to them after this Acquire.
             self.cached_head = self.shared.head.0.load(Ordering::Acquire);
             room = length - self.tail.wrapping_sub(self.cached_head);
         }
@@ -181,8 +184,8 @@ impl<T: Send> Producer<T> {
         let (first, until_end, start, rest) = self.slots.runs(self.tail, count);
         let left = items.len() - count;
         let source = items.as_mut_ptr();
-        // The first `count` items are moved into the slots, the others to the front, and the length
-        // is set to the number of the others, so each item has one owner throughout.
+        // The first `count` items are moved into the slots, the others to the front of `items`, whose
+        // length is set to their number. Each item thus has one owner throughout.
         // SAFETY: the `count` slots from `tail` belong to the producer and hold no items; `source`
         // holds `count + left` items.
         unsafe {
@@ -203,14 +206,14 @@ impl<T: Send> Producer<T> {
     #[inline]
     fn publish(&mut self, count: usize) {
         self.tail = self.tail.wrapping_add(count);
-        // P1/C1: pairs with the Acquire in `available`: items are written before they become
+        // P1/C1: pairs with the Acquire in `available`, so items are written before they become
         // visible.
         self.shared.tail.0.store(self.tail, Ordering::Release);
     }
 
     /// Closes the ring. No items may be pushed after this call.
     pub fn close(&mut self) {
-        // P3/C3: pairs with the Acquire in `is_finished`: all items have been published before.
+        // P3/C3: pairs with the Acquire in `is_finished`, so all items are published before.
         self.shared.closed.store(true, Ordering::Release);
     }
 }
@@ -242,8 +245,8 @@ impl<T: Send> Consumer<T> {
         Some(item)
     }
 
-    /// Pops up to `most` items and appends them to `items`, without exceeding the capacity of
-    /// `items`. Returns the number of items popped.
+    /// Pops up to `most` items and appends them to `items`, as far as its capacity allows. Returns
+    /// the number of items popped.
     #[inline]
     pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
         let most = most.min(items.capacity() - items.len());
@@ -273,7 +276,7 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Returns the current number of items, to which the producer may be adding more.
+    /// Returns the current number of items. The producer may be adding more at the same time.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
@@ -285,7 +288,7 @@ impl<T: Send> Consumer<T> {
 
     /// Returns whether the ring is closed and empty.
     pub fn is_finished(&self) -> bool {
-        // P3/C3: `closed` is read first; items pushed before it was set are then visible to `len`.
+        // P3/C3: read `closed` first. If it is set, `len` sees all items that were pushed before.
         self.shared.closed.load(Ordering::Acquire) && self.is_empty()
     }
 }

@@ -10,9 +10,9 @@ use crate::reconcile;
 use linerate_machine::ticks::ticks_per_s;
 use linerate_trial::Watch;
 
-/// Runs a job until it ends or is stopped.
+/// Runs a job until it ends or is stopped. The calling thread sleeps meanwhile.
 ///
-/// The calling thread sleeps until then. All threads of the job start and end within this call.
+/// All threads of the job start and end within this call.
 ///
 /// # Errors
 /// Returns an error if the job cannot be started or a stage panics. After a panic, the error
@@ -26,9 +26,9 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
 
-/// Like [`run`], but without the profile, for measuring the profiling overhead. In the report, only
-/// the totals are filled in. This is a function rather than a Cargo feature, because a feature
-/// would require building this crate and its dependents twice.
+/// Like [`run`], but without the meter, for measuring the profiling overhead. The report contains
+/// only totals. This is a function rather than a Cargo feature, because a feature would require
+/// building this crate and its dependents twice.
 ///
 /// # Errors
 /// Returns an error as for [`run`].

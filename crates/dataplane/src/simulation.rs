@@ -109,8 +109,8 @@ impl Clock for Simulated<'_> {
     }
 }
 
-/// A stage that takes `ticks` for each packet before the source position `until`, and ten times as
-/// long for each packet from that position on.
+/// A stage that takes `ticks` for each packet up to the source position `until`, and ten times as
+/// long for the packets from that position on.
 struct Take {
     ticks: u64,
     until: u64,
@@ -187,8 +187,7 @@ impl Case {
         }
     }
 
-    /// Lays out the path and builds the report as in a real run; everything in between is
-    /// simulated.
+    /// Lays out the path and builds the report as in a real run. What is in between is simulated.
     fn run(&self) -> RunReport {
         TIME.set(Time {
             now: 1_000,
@@ -283,8 +282,8 @@ fn at_full_rate_service_time_is_the_inverse_of_the_rate() {
         let report = Case { burst, stages: vec![1_300], ..CASE }.run();
         let kpps = report.processed_kpps.as_number().expect("clean windows");
         let ticks = only(&report).ticks_per_packet.as_number().expect("clean windows");
-        // 256 packets take a third of a window. An iteration that crosses into the next window
-        // belongs to the one in which it began.
+        // A burst of 256 packets takes a third of a window. An iteration that crosses into the next
+        // window belongs to the one in which it began.
         assert_near("rate", Some(RATE / ticks / 1e3), kpps, 0.001);
         let overhead = READ as f64 / f64::from(burst);
         assert!((1_300.0..=1_301.0 + 2.0 * overhead).contains(&ticks), "burst {burst}: {ticks}");
@@ -297,15 +296,16 @@ fn the_parts_of_a_worker_sum_to_the_worker() {
     let worker = only(&report);
     let ticks: Vec<f64> =
         worker.stages.iter().map(|stage| stage.ticks_per_packet.as_number().unwrap()).collect();
-    // Clock reads per burst: one at the end of each part, and another in the tail for the arrival
-    // time.
+    // Clock reads per burst: one at the end of each part, and one more in the tail for the time of
+    // arrival.
     let read = READ as f64 / 32.0;
     let expected = [read, 500.0 + read, 2_000.0 + read, 2.0 * read];
     ticks.iter().zip(expected).for_each(|(ticks, expected)| {
         assert_near("a part", Some(*ticks), expected, 1e-9);
     });
     let whole = worker.ticks_per_packet.as_number().unwrap();
-    // The worker's figure is mostly from unsampled iterations, which read the clock once.
+    // The worker's figure is mostly from iterations that are not sampled, which read the clock
+    // once.
     assert_near("sum of the parts", Some(ticks.iter().sum()), whole + 4.0 * read, 1e-3);
     let shares: f64 = worker.stages.iter().filter_map(|stage| stage.busy).sum();
     assert_near("shares", Some(shares), worker.time_or_zero().busy, 1e-9);
@@ -346,8 +346,8 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
         let delay = worker.run_delay_ns.expect("the clock reports run delay") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
-        // The worker is off the CPU for two of every five milliseconds. The absence is in one
-        // window, and the adjacent windows are shortened.
+        // The worker is off the CPU for two of every five milliseconds. Each absence is in one
+        // window, and the adjacent windows are shorter.
         let windows = worker.windows;
         assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet sinks, which discard packets, send them on interfaces, or keep them in memory until they
+//! Packet sinks: they discard packets, send them on interfaces, or keep them in memory until they
 //! are written to a file after the run.
 
 use crate::live::transmit::LiveSink;
@@ -66,7 +66,7 @@ impl Kept {
 /// A worker's sink, which keeps, sends or discards packets.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Source position from which packets are no longer kept.
+    /// Position, in the sequence that the source offers, from which on packets are not kept.
     until: u64,
     pub(crate) kept: Kept,
     /// The interfaces on which packets are sent, if any.
@@ -74,7 +74,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Creates a sink that keeps the output of the source's first `until` packets.
+    /// Creates a sink that keeps what becomes of the first `until` packets that the source offers.
     pub(crate) fn keeping(until: u64) -> Self {
         Self { until, kept: Kept::default(), live: None }
     }
@@ -84,14 +84,14 @@ impl Sink {
         Self { live: Some(Box::new(live)), ..Self::keeping(0) }
     }
 
-    /// Sends a burst, if this sink has interfaces; returns the packets that were dropped, whose
-    /// birth it sets to 0.
+    /// Sends a burst if this sink has interfaces. Returns the number of packets and bytes that were
+    /// dropped, and sets `born_ticks` of these packets to 0.
     #[inline]
     pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
     }
 
-    /// Ends sending.
+    /// Makes the kernel send what is left, if this sink has interfaces.
     pub(crate) fn close(&mut self) {
         self.live.iter_mut().for_each(|live| live.close());
     }

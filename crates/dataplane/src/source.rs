@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Source queues that replay packets from memory. Each queue delivers the packets that the flow
-//! hash assigns to one replica.
+//! Source queues that replay packets from memory. Each queue delivers the packets that the
+//! indirection table assigns to one replica.
 //!
 //! Traffic is an endless sequence: the frames in memory, repeated in a loop. A frame's *position*
 //! is its index in this sequence. A queue takes the frames of its buckets in order, copies them
 //! into buffers as a NIC would, and delivers them in bursts.
 //!
-//! All queues model queues of the same NIC on the same line, so a queue cannot get ahead of another
-//! by more packets than their receive rings hold. A queue that is [`DESCRIPTORS`] positions ahead
-//! of the slowest queue therefore stops, and its wait counts as starved. A paced line does not
-//! wait: if a worker falls more than [`DESCRIPTORS`] packets behind, its queue drops the oldest
-//! packets and counts them as missed. A NIC with a full ring would drop the same number.
+//! All queues model queues of the same NIC on the same line, so one queue cannot get ahead of
+//! another by more packets than their receive rings hold. Therefore, a queue that is
+//! [`DESCRIPTORS`] positions ahead of the slowest one stops, and its wait counts as starved. A
+//! paced line does not wait: if a worker falls more than [`DESCRIPTORS`] packets behind, its queue
+//! drops the oldest packets and counts them as missed. A NIC with a full ring would drop the same
+//! number.
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
@@ -24,18 +25,18 @@ use linerate_record::run::Tally;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Receive descriptors per queue: the largest ring size of common NICs.
+/// Number of receive descriptors per queue: the largest ring size of common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Maximum number of packets that one poll drops as missed, which takes a few milliseconds. The
-/// limit ensures that the worker notices the end of the run even if packets arrive much faster than
-/// it can process them.
+/// Maximum number of packets that one poll drops as missed, which takes a few milliseconds. Without
+/// this limit, a worker would never notice the end of the run if packets arrive much faster than it
+/// can process them.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
-/// Returns the effective load share of the limiting replica when `replicas` equally fast replicas
-/// process a loop of frames, given the bucket of each frame in `buckets`. This is at least the most
-/// loaded replica's share of packets, and more if other replicas have to wait because traffic is
-/// uneven over stretches longer than [`DESCRIPTORS`].
+/// Returns the load share that limits the throughput of `replicas` equally fast replicas, which
+/// process frames in a loop; `buckets` is the bucket of each frame. It is at least the share of
+/// packets of the most loaded replica. It is more if other replicas have to wait, because traffic
+/// is uneven over stretches longer than [`DESCRIPTORS`].
 ///
 /// Simulates the queues, assuming that all packets cost the same:
 ///
@@ -94,8 +95,8 @@ impl Progress {
         Self((0..queues).map(|_| PaddedPosition(AtomicU64::new(0))).collect())
     }
 
-    /// Returns the position of the slowest other queue. Relaxed loads suffice, because the position
-    /// only limits how far a queue may run ahead and no data depends on it.
+    /// Returns the position of the slowest queue other than `me`. Relaxed loads suffice: the
+    /// position limits how far a queue may run ahead, and no other data depends on it.
     fn slowest_other(&self, me: usize) -> u64 {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
         others.map(|(_, position)| position.0.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
@@ -106,7 +107,7 @@ impl Progress {
     }
 }
 
-/// Due time of each frame in a pass over the traffic, in ticks from the start of the pass.
+/// Due time of each frame, in ticks from the start of a pass over the traffic.
 pub(crate) struct Timetable {
     due: Vec<u64>,
     pass_ticks: f64,
@@ -114,7 +115,8 @@ pub(crate) struct Timetable {
 
 impl Timetable {
     /// Creates the timetable for `rate`; `None` if packets arrive as fast as the path accepts them,
-    /// as from a capture of zero duration. `line_bits_per_second` is the total over all ports.
+    /// or if a pass takes no time, as with a capture of zero duration. `line_bits_per_second` is
+    /// the total over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -150,7 +152,7 @@ impl Timetable {
         (at > 0.0).then_some(Self { due, pass_ticks: at })
     }
 
-    /// Returns the number of frames due per tick, over all queues.
+    /// Returns the mean number of frames that are due per tick, over all queues.
     pub(crate) fn packets_per_tick(&self) -> f64 {
         self.due.len() as f64 / self.pass_ticks
     }
@@ -161,7 +163,7 @@ impl Timetable {
     }
 }
 
-/// Result of polling an input.
+/// What polling an input found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
     /// The burst contains at least one packet.
@@ -180,7 +182,7 @@ pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
     pub(crate) timetable: Option<&'a Timetable>,
     pub(crate) progress: &'a Progress,
-    /// Number of packets to offer over all queues and passes; `u64::MAX` for no limit.
+    /// Number of packets to offer, over all queues and passes; `u64::MAX` for no limit.
     pub(crate) limit: u64,
     /// Duration of a pass over the traffic, in nanoseconds of capture time.
     pub(crate) pass_ns: u64,
@@ -190,7 +192,7 @@ pub(crate) struct Feed<'a> {
 pub(crate) struct Replay<'a> {
     feed: Feed<'a>,
     me: usize,
-    /// Indices of the queue's frames within a pass, in order.
+    /// Indices of the frames that this queue delivers in each pass, in order.
     order: Vec<u32>,
     next: usize,
     pass: u64,
@@ -222,7 +224,7 @@ impl<'a> Replay<'a> {
         self.start_ticks = ticks;
     }
 
-    /// Returns the position of this queue's next packet; `u64::MAX` if it has no frames.
+    /// Returns the position of this queue's next packet; `u64::MAX` if the queue has no frames.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
@@ -245,7 +247,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns whether the packet at `position` may be taken, that is, whether it is less than
+    /// Returns whether the packet at `position` may be delivered now: it is less than
     /// [`DESCRIPTORS`] positions ahead of the slowest other queue, or the source is paced.
     #[inline]
     fn within_reach(&mut self, position: u64) -> bool {
@@ -261,8 +263,8 @@ impl<'a> Replay<'a> {
         position < self.horizon
     }
 
-    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp or 0; a paced source
-    /// reads the clock itself.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp in ticks, or 0 if there
+    /// is none. A paced source reads the clock itself.
     #[inline]
     pub(crate) fn poll<'p, C: Clock>(
         &mut self,
@@ -311,7 +313,7 @@ impl<'a> Replay<'a> {
         if is_out_of_buffers { Poll::Blocked } else { Poll::Starved }
     }
 
-    /// Copies the next frame into `packet`.
+    /// Copies the next frame into `packet`, and sets its metadata.
     #[inline]
     fn fill<'p>(
         &self,
@@ -355,8 +357,8 @@ impl<'a> Replay<'a> {
         Some(self.due(timetable).map_or(u64::MAX, |due| self.start_ticks.saturating_add(due)))
     }
 
-    /// Drops the number of packets that a NIC would have dropped by `now` because all descriptors
-    /// were in use. Drops the oldest packets, whereas a NIC drops the newest ones.
+    /// Drops as many packets as a NIC would have dropped by `now` for lack of free descriptors. It
+    /// drops the oldest packets, whereas a NIC drops the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
@@ -375,7 +377,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the packets that a NIC would have dropped, if any.
+    /// Returns the packets that a NIC would have dropped, keyed by cause; empty if there are none.
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let missed = Some(self.missed).filter(|missed| missed.packets > 0);
         missed.map(|missed| ("rx_missed".to_owned(), missed)).into_iter().collect()
@@ -408,8 +410,8 @@ mod tests {
 
     #[test]
     fn long_stretches_of_one_side_make_the_other_wait() {
-        // Two buckets, each of which receives 40 000 consecutive packets. Apart from what fits into
-        // the descriptors, the replicas work one after the other.
+        // Two buckets, each of which gets 40 000 packets in a row. Except for what fits in the
+        // descriptors, the replicas work one after the other.
         let buckets: Vec<u8> = (0..80_000).map(|i| u8::from(i >= 40_000)).collect();
         let share = coupled_share(&buckets, 2);
         assert!(share > 0.85 && share <= 1.0, "{share}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stage interface. A stage processes bursts; its context provides the packet account and the
+//! The stage interface. A stage processes bursts. A context gives it its packet account and
 //! kernels.
 
 use crate::burst::Burst;
@@ -9,41 +9,42 @@ use linerate_path::spec::StageSpec;
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of RSS buckets into which the source sorts flows in order to distribute them to replicas.
-/// All packets of a bucket go to the same replica.
+/// Number of RSS buckets. The source hashes flows into buckets, and all packets of a bucket go to
+/// the same replica.
 pub const BUCKETS: usize = 128;
 
 /// Maximum number of parts of a worker: head, 16 stages, tail.
 pub(crate) const MAX_PARTS: usize = 18;
 
-/// A processing function in a packet path.
+/// A function of a packet path that processes packets in bursts.
 ///
 /// A stage is built once per replica and runs on a single worker, so it needs no locks. All packets
-/// of a [bucket](BUCKETS) go to the same replica, in source order. If a stage's output depends only
-/// on packets of the same bucket, it is therefore identical under every mapping.
+/// of a [bucket](BUCKETS) go to the same replica, in source order. Therefore, a stage whose output
+/// depends only on packets of the same bucket produces the same output under every mapping.
 pub trait Stage: Send {
-    /// Processes a burst: modifies packets, and drops or consumes them using [`Burst::sift`].
+    /// Processes a burst: may modify packets, and drop or consume them using [`Burst::sift`].
     ///
     /// Must not allocate per packet. If it panics, the run ends and the report identifies the
     /// packet.
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
 
-    /// Returns the stage's own counters by name, for the report. Called after the run.
+    /// Returns the names and values of the stage's own counters, for the report. Called after the
+    /// run.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Explains why the stage found nothing to do: returns the condition in its parameters that
-    /// none of the `packets` packets met. Returns `None` if a packet met the condition or was
-    /// dropped. Called after the run.
+    /// Explains why the stage had nothing to do: returns which condition in its parameters none of
+    /// the `packets` packets met. Returns `None` if a packet met the condition or was dropped.
+    /// Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
     }
 }
 
-/// Assigns packets to buckets. Needed for stages where a hash of addresses and ports would separate
-/// packets that must go to the same replica.
+/// Assigns packets to RSS buckets. Needed for a stage if a hash of addresses and ports would
+/// separate packets that must go to the same replica.
 pub trait Steer: Send + Sync {
     /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to fall back to the hash of
     /// the flow. `frame` starts at the Ethernet header and may be truncated.
@@ -84,11 +85,11 @@ impl std::error::Error for BuildError {}
 /// A function that builds one replica of a stage from its parameters.
 pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
 
-/// A function that builds a stage's steering (how it assigns packets to RSS buckets), or returns
-/// `None` if the hash of the flow is sufficient.
+/// A function that builds a stage's steering (how it assigns packets to RSS buckets). It returns
+/// `None` if a hash of addresses and ports is sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// Returns `None`. This is the [`MakeSteer`] of stages for which the hash of the flow is
+/// Returns `None`. The [`MakeSteer`] of stages for which a hash of addresses and ports is
 /// sufficient.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
@@ -101,12 +102,12 @@ pub struct StageKind {
     pub spec: StageSpec,
     /// Builds one replica.
     pub build: Build,
-    /// Builds the steering, if the hash of the flow is not sufficient.
+    /// Builds the steering, for stages that need it.
     pub steer: MakeSteer,
 }
 
 impl StageKind {
-    /// Creates a kind that uses the hash of the flow.
+    /// Creates a kind without steering: the source hashes addresses and ports.
     pub const fn new(spec: StageSpec, build: Build) -> Self {
         Self { spec, build, steer: no_steering }
     }

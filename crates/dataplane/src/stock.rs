@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A source queue's buffers, and the buffer handling that all sources share.
+//! The buffers of a source queue, and the handling of buffers that all sources share.
 
 use crate::kernels::StageKernels;
 use crate::packet::Packet;
 use crate::ring::Consumer;
 use linerate_record::run::Tally;
 
-/// The free buffers of a queue, the rings over which buffers return, and the queue's counts.
+/// The free buffers of a source queue, the rings over which used buffers return, and the packets
+/// delivered.
 pub(crate) struct Stock<'p> {
-    /// Free buffers, last in, first out: the most recently used buffer is the most likely to be in
-    /// the cache.
+    /// Free buffers, as a stack: the most recently used buffer is the most likely to be in the
+    /// cache.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
     /// Kernels for copying frames.

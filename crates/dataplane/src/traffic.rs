@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a run, from a capture or a generator, all in memory before the run.
+//! The packets of a run, from a capture or a generator. All are in memory before the run.
 //!
 //! The caller opens the capture file. The source, not this module, paces the packets.
 
@@ -22,10 +22,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Interval between generated frames, in nanoseconds.
+/// Time between generated frames, in nanoseconds.
 const GENERATED_GAP_NS: u64 = 1000;
 
-/// Where a frame is stored, and its metadata.
+/// A frame's metadata, and where its bytes are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Time of capture, nanoseconds since 1970-01-01 UTC. Never decreases from frame to frame.
@@ -42,8 +42,8 @@ pub struct Frame {
     first_running: u32,
 }
 
-/// A varying field: a field of a frame, such as a sequence number, that increases from pass to
-/// pass. In 0-based pass `p` its value is `first + p * step`, truncated to its width.
+/// A field of a frame, such as a sequence number, that increases from pass to pass over the
+/// traffic. In pass `p`, from 0, its value is `first + p * step`, truncated to its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
     /// Offset of the field in the frame.
@@ -60,22 +60,22 @@ impl Running {
     /// Writes the value for `pass` into the frame.
     #[inline]
     pub(crate) fn write(self, frame: &mut [u8], pass: u64) {
-        // The low 32 bits of the product depend only on the low bits of `pass`.
+        // The low 32 bits of the product depend only on the low 32 bits of `pass`.
         let value = self.first.wrapping_add(self.step.wrapping_mul(pass as u32));
         let (at, bytes) = (usize::from(self.at), usize::from(self.bytes));
         frame[at..at + bytes].copy_from_slice(&value.to_be_bytes()[4 - bytes..]);
     }
 }
 
-/// Frames in the order in which they are offered, and skipped frames by cause. Empty (the default)
-/// only if the path's packets come from interfaces.
+/// The frames to offer, in order, and the skipped ones by cause. Empty (the default) only if the
+/// path's packets come from interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
     running: Vec<Running>,
     input: InputReport,
-    /// Hashes of address pairs that exchange fragments; empty once all frames have been added.
+    /// Hashes of pairs of addresses that exchange fragments; empty once all frames have been added.
     fragmented: BTreeSet<u64>,
 }
 
@@ -110,13 +110,13 @@ impl<'s> TrafficBuilder<'s> {
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
 
-    /// Counts packets that were skipped for `cause`.
+    /// Counts packets that were skipped for the reason `cause`.
     pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
     }
 
-    /// Adds the counts of skipped and repaired packets in `inner`, the capture from which the
-    /// source derives its packets.
+    /// Adds the counts of packets that were skipped or repaired in `inner`, the capture from which
+    /// the source derives its packets.
     pub fn made_of(&mut self, inner: &Traffic) {
         let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
@@ -143,8 +143,8 @@ impl<'s> TrafficBuilder<'s> {
 pub struct SourceKind {
     /// Specification of the kind, for the path checker.
     pub spec: SourceSpec,
-    /// Creates the traffic that the source offers. The last argument is the steering of the path's
-    /// stages, as in [`Traffic::from_capture`].
+    /// Derives the traffic that the source offers from the packets of a capture. The last argument
+    /// is the steering of the path's stages, as in [`Traffic::from_capture`].
     pub traffic: MakeTraffic,
 }
 
@@ -154,13 +154,13 @@ pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Tra
 /// Error returned when a run's traffic cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
-    /// Unreadable capture.
+    /// The capture cannot be read.
     Capture(CaptureError),
     /// The generator's parameters are invalid.
     Generator(GeneratorError),
     /// The source's parameters are invalid.
     Source(BuildError),
-    /// The capture has packets, but none can be replayed; holds counts by cause.
+    /// The capture has packets, but none can be replayed. Holds their number by cause.
     AllRejected(BTreeMap<String, Tally>),
     /// `skip` and `first`, or `sample`, exclude every packet of the capture.
     NoneSelected(u64),
@@ -243,11 +243,11 @@ impl std::error::Error for TrafficError {
 }
 
 impl Traffic {
-    /// Loads the replayable packets of a capture. `buffer_bytes` is the largest frame that fits a
-    /// buffer, and `rules` specify how to treat frames that differ from their on-wire form. A
-    /// frame's bucket is the first one that any of `steers` returns. Otherwise, the bucket is the
-    /// frame's [`flow_bucket`] or, between addresses that exchange fragments, its
-    /// [`address_bucket`], so that fragments stay in order with the other packets of their flow.
+    /// Loads the packets of a capture that can be replayed. `buffer_bytes` is the largest frame
+    /// that fits a buffer, and `rules` say how to treat coalesced and truncated frames. A frame's
+    /// bucket is the first one that any of `steers` returns. If none does, it is the frame's
+    /// [`flow_bucket`] or, between addresses that exchange fragments, its [`address_bucket`], so
+    /// that fragments stay in order with the other packets of their flow.
     ///
     /// The following are skipped and counted in [`Traffic::input`], by the causes in
     /// [`linerate_record::input::cause`]: frames that are empty or do not fit a buffer; truncated
@@ -258,7 +258,7 @@ impl Traffic {
     ///
     /// # Errors
     /// Returns an error if no packets are left, or if less than half of the bytes are left and
-    /// `rules` do not allow it.
+    /// `rules` do not allow this.
     ///
     /// # Panics
     /// Panics if a stage steers to a nonexistent bucket.
@@ -271,8 +271,9 @@ impl Traffic {
         Self::from_input(|| Ok(file), buffer_bytes, rules, steers)
     }
 
-    /// Like [`Traffic::from_capture`], but for a file that can be reopened: it is read twice, first
-    /// to find the MTU. Only the packets to replay and the packet being read are kept in memory.
+    /// Like [`Traffic::from_capture`], but for a file that can be reopened. It is read twice, the
+    /// first time to find the MTU. Only the packets to replay and the packet being read are in
+    /// memory.
     ///
     /// # Errors
     /// Returns an error as for [`Traffic::from_capture`], if the file cannot be read, or if there
@@ -294,7 +295,7 @@ impl Traffic {
         Intake::new(buffer_bytes, rules, mtus, steers).read(open()?)
     }
 
-    /// Generates frames, 1 µs apart, starting at time 0. For `buffer_bytes` and `steers`, see
+    /// Generates frames with timestamps 1 µs apart, from 0. For `buffer_bytes` and `steers`, see
     /// [`Traffic::from_capture`].
     pub fn generate(
         generator: Generator<'_>,
@@ -344,9 +345,9 @@ impl Traffic {
         self.input.offered.add(1, bytes.len() as u64);
     }
 
-    /// Changes the bucket of all packets between addresses that exchange fragments to the
-    /// [`address_bucket`]. Only first fragments have ports, so a hash of ports would separate
-    /// fragments from the other packets of their flow.
+    /// Assigns all packets between addresses that exchange fragments to their [`address_bucket`].
+    /// Only first fragments have ports, so a hash of ports would separate the other fragments from
+    /// their flow.
     fn keep_fragments_with_their_flows(&mut self, steers: &[Arc<dyn Steer>]) {
         let fragmented = std::mem::take(&mut self.fragmented);
         if fragmented.is_empty() {
@@ -395,7 +396,7 @@ impl Traffic {
         &self.running[first..first + usize::from(frame.running)]
     }
 
-    /// Returns the total frame size in bytes.
+    /// Returns the total size of all frames, in bytes.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -405,7 +406,7 @@ impl Traffic {
         self.bytes.len() as f64 / self.frames.len() as f64
     }
 
-    /// Returns the time between the first and last frame, in nanoseconds.
+    /// Returns the time from the first to the last frame, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         match self.frames.as_slice() {
             [first, .., last] => last.time_ns - first.time_ns,
@@ -413,7 +414,7 @@ impl Traffic {
         }
     }
 
-    /// Returns the numbers of input packets that were offered, repaired and skipped.
+    /// Returns how many packets of the input were offered, repaired and skipped.
     pub fn input(&self) -> &InputReport {
         &self.input
     }

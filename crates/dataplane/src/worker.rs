@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A worker: a pinned thread that receives bursts from its head (source queue or rings), runs them
-//! through its stages, and passes them to its tail (sink or rings).
+//! A worker: a pinned thread that runs one segment. It receives bursts from its head
+//! (source queue or rings), passes them through its stages, and hands them to its tail (sink or
+//! rings).
 
 pub(crate) mod bypass;
 mod control;
@@ -27,11 +28,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Bins in a ring occupancy histogram: one for an empty ring, then one for each tenth of its
-/// capacity.
+/// Number of bins in the histogram of a ring's occupancy: one for an empty ring, then one for each
+/// tenth of its capacity.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
-/// An input ring, with its consumer's statistics.
+/// An input ring of a worker, with statistics of its occupancy.
 pub(crate) struct Inlet<'p> {
     pub(crate) ring: Consumer<Packet<'p>>,
     pub(crate) capacity: usize,
@@ -72,11 +73,11 @@ pub(crate) struct Part {
     pub(crate) input_packets: u64,
     /// `input_packets` at the start and end of the measurement.
     pub(crate) measured: [u64; 2],
-    /// Packets and bytes counted after the stage in audited runs.
+    /// Packets and bytes that left the stage, recounted in audited runs.
     pub(crate) audited_output: Tally,
 }
 
-/// A worker before, during and after its run.
+/// A worker: its head, stages, tail, and state during and after the run.
 pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
@@ -87,7 +88,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
     pub(crate) bypass: Bypass<'p>,
-    /// Index of the part being executed: 0 for the head, then the stages, then the tail.
+    /// Index of the part that is running: 0 for the head, then the stages, then the tail.
     pub(crate) at: usize,
     pub(crate) input: Tally,
     pub(crate) output: Tally,
@@ -139,7 +140,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Waits after an empty poll, as specified by the worker's idle policy.
+    /// Waits after an empty poll, in the way that the worker's idle policy specifies.
     #[inline]
     fn rest<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         match self.rest.ladder.next(|| meter.clock().ticks()) {
@@ -150,11 +151,13 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Sleeps until there is something to do, or polls slowly if nothing would wake the worker.
+    /// Sleeps until there is something to do. Polls slowly instead if nothing would wake the
+    /// worker, or if sleeping does not pay off.
     #[inline(never)]
     fn park<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let longest = self.head.longest_sleep(control, meter.clock());
-        // With a known due time, `auto` need not poll first to find out whether sleep pays off.
+        // If the next packet's due time is known, `auto` need not poll first to find out whether
+        // sleeping pays off.
         let pays_off = |sleep: &Duration| match self.rest.policy {
             IdlePolicy::Auto => {
                 sleep.as_secs_f64() * control.ticks_per_s >= self.rest.ladder.park_after as f64
@@ -200,7 +203,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Records the running totals when the measurement begins or ends.
+    /// Records the running packet counts at the beginning and at the end of the measurement.
     #[inline]
     fn note_edge<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>) {
         if let Some(edge) = meter.edge() {
@@ -223,8 +226,8 @@ impl<'p> Worker<'_, 'p> {
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                // Latency is measured only in sampled iterations. Two more counter reads and a
-                // histogram update in every iteration would cost 0.6 % of the edge path.
+                // Latency is measured only in sampled iterations. In every iteration, two more
+                // counter reads and the update of a histogram would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
                 queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
             }
@@ -295,7 +298,7 @@ impl<'p> Worker<'_, 'p> {
             Tail::Sink(sink) => {
                 let delivered = packets.len() as u64 - sink.send(packets).packets;
                 let mut arrival = None;
-                // The sink has set the birth of packets that it could not send to 0.
+                // The sink has set `born_ticks` of packets that it could not send to 0.
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {
@@ -312,7 +315,7 @@ impl<'p> Worker<'_, 'p> {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
                     for packet in packets.drain(..) {
-                        // A stage may have written an arbitrary value to `bucket`.
+                        // A stage may have set `bucket` to an arbitrary value.
                         let bucket = usize::from(packet.meta().bucket) % BUCKETS;
                         let replica = replica_of[bucket];
                         outlets[usize::from(replica)].staged.push(packet);
@@ -330,7 +333,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Sends the buffers of packets that ended on this worker back to their source queues.
+    /// Returns the buffers of packets that ended on this worker to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;
@@ -373,8 +376,8 @@ impl<'p> Worker<'_, 'p> {
 }
 
 impl Tail<'_> {
-    /// Sends frames that the kernel has left in a ring, if the tail is a sink that sends. Returns
-    /// whether none are left.
+    /// Makes the kernel send frames that it has left in a ring, if the tail is a sink with
+    /// interfaces. Returns whether none are left.
     #[inline]
     fn flush(&mut self) -> bool {
         match self {
@@ -385,8 +388,9 @@ impl Tail<'_> {
 }
 
 impl Head<'_, '_> {
-    /// Returns the maximum sleep time; `None` if nothing would wake the worker in time, as with an
-    /// unpaced source, which waits for other queues that do not signal when they have caught up.
+    /// Returns for how long the worker may sleep; `None` if nothing would wake it in time. An
+    /// unpaced source, for example, waits for other queues, which do not signal when they have
+    /// caught up.
     fn longest_sleep<C: Clock>(&self, control: &Control<'_>, clock: &C) -> Option<Duration> {
         let Self::Source(queue) = self else { return Some(LONGEST) };
         let Origin::Replay(replay) = &queue.origin else { return Some(LONGEST) };
@@ -396,7 +400,7 @@ impl Head<'_, '_> {
     }
 
     /// Returns whether a poll would find packets or the end of the input. Always `false` for a
-    /// source, because waiting on an interface already checks for packets.
+    /// source: a wait on interfaces checks for packets itself.
     fn is_ready(&self) -> bool {
         match self {
             Self::Source(_) => false,
@@ -429,8 +433,8 @@ impl<'p> Outlet<'p> {
         }
     }
 
-    /// Pushes the collected packets into the ring. If the ring is full, waits for room or drops
-    /// packets, depending on `full`. Dropped packets are moved to `released` and counted in `lost`.
+    /// Pushes the packets in `staged` into the ring. If it is full, waits for room or drops
+    /// packets, as `full` says. Dropped packets are moved to `released` and counted in `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that runs allocate memory before they start and after they end, but never per packet.
+//! Tests that a run may allocate memory before it starts and after it ends, but not per packet.
 
 mod common;
 
@@ -45,8 +45,8 @@ fn forty_times_the_packets_take_no_more_allocations() {
     for segments in [&[(3, 1)][..], &[(1, 2), (1, 1), (1, 2)]] {
         let few = allocations(segments, 10_000);
         let many = allocations(segments, 400_000);
-        // The report has an extra line per drop cause or clean window. Per-packet allocation would
-        // add hundreds of thousands.
+        // The report has one more line for each drop cause and each clean window. Allocations per
+        // packet would number hundreds of thousands.
         assert!(many < few + 200, "{segments:?}: {few} allocations, then {many}");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares event counts around stages with a known value, the number of pages that a stage touches
-//! per packet. Software events stand in for hardware events, which few test machines have; only the
-//! event numbers differ.
+//! Compares counts of events in stages with a known value: the number of pages that a stage touches
+//! per packet. Software events stand in for hardware events, which few test machines have; the two
+//! differ only in their event numbers.
 
 mod common;
 

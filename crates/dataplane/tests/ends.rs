@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests how runs end: early, late, with an error, without work. Each must terminate with a
+//! Tests how runs end: early, late, with an error, or without any work. Each must terminate with a
 //! balanced ledger.
 
 mod common;
@@ -17,7 +17,7 @@ use linerate_path::model::{CaptureRules, Mapping, Path, Rate, RunLength, RunOpti
 use linerate_record::run::RunReport;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all workers on CPU 0 until they are done or `stop` is set.
+/// Runs all workers on CPU 0, until they have finished or `stop` is set.
 fn run_with(
     path: &Path,
     mapping: &Mapping,
@@ -149,8 +149,8 @@ fn the_first_packet_of_a_paced_source_is_due_after_all_stages_are_made() {
     };
     run_on_one(&path, &mapping(&[(1, 1)]), options).expect("ends");
     let [made, due] = [&MADE_TICKS, &FIRST_DUE_TICKS].map(|ticks| ticks.load(Ordering::Relaxed));
-    // If due times had started when the run was requested, the first packet would be late by the
-    // time that the stage took to become ready.
+    // If the source's clock had started when the run was requested, the first packet would be late
+    // by the time that the stage took to become ready.
     assert!(made > 0 && due > made, "made at {made}, first packet due at {due}");
 }
 

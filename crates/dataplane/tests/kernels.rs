@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a stage's kernel calls with known values: number of calls, bytes, replayed variants,
-//! and consistency of shares and ticks. The accuracy of ticks is measured by
+//! Compares what is reported on a stage's kernel calls with known values: number of calls, bytes,
+//! replayed variants, and consistency of shares and ticks. The accuracy of ticks is checked by
 //! `examples/accuracy.rs`.
 
 mod common;
@@ -47,8 +47,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
     all.iter().find(|one| one.kernel == kernel).expect("it calls the kernel")
 }
 
-/// Returns a figure as `[low, value, high]`; `None` if every round of a replay was preempted, or
-/// all but two windows were.
+/// Returns a figure as `[low, value, high]`. It is `None` if every round of a replay was preempted,
+/// or all but two windows.
 fn known(figure: &Figure) -> Option<[f64; 3]> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), Some(low), Some(high)) => Some([low, value, high]),

@@ -16,12 +16,13 @@ fn edge() -> Path {
     path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
 }
 
-/// Returns the packets by pair of IP addresses, in order of arrival. A pair may have several flows.
+/// Returns the packets, grouped by pair of IP addresses, in order of arrival. A pair may have
+/// several flows.
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
-        // Source and destination address: at offset 26 of the original frame, plus 4 bytes for the
-        // sequence number, minus the 2 bytes trimmed.
+        // Source and destination address are at offset 26 of the original frame. Four bytes were
+        // added before them (the sequence number), and two were trimmed.
         flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows
@@ -57,8 +58,8 @@ fn only(class: PacketClass, kind: &str) -> StageUse {
     StageUse { name, only: class, ..stage(kind, "", 0) }
 }
 
-/// Returns a path with disjoint branches for IPv4 and IPv6, a branch for TCP within both, and a
-/// common end.
+/// Returns a path with separate branches for IPv4 and IPv6, a branch for TCP of both, and a common
+/// end.
 fn branches() -> Path {
     path(vec![
         stage("classify", "", 0),
@@ -69,7 +70,7 @@ fn branches() -> Path {
     ])
 }
 
-/// Returns all ways to cut a chain of `stages` stages.
+/// Returns all ways to divide a chain of `stages` stages into segments.
 fn cuts(stages: usize) -> Vec<Vec<usize>> {
     let lengths = |cuts: usize| {
         let mut lengths = vec![1];

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Number of cases; each takes some 50 ms.
+/// Number of random paths to run; each takes some 50 ms.
 const CASES: usize = 40;
 
-/// Timeout after which a case counts as hung.
+/// Time after which a run that has not ended counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn one_of<T: Copy>(random: &mut Rng, all: &[T]) -> T {
@@ -75,7 +75,7 @@ impl Case {
         }
     }
 
-    /// Runs the case with all workers sharing at most two CPUs, since other tests need the rest.
+    /// Runs the case with all workers on at most two CPUs, because other tests need CPUs too.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));

@@ -4,8 +4,8 @@
 use linerate_linux as linux;
 pub(crate) use linerate_trial::ThisThread;
 
-/// A meter's clock. Because the clock is a type parameter of the meter, tests can simulate time,
-/// and real runs, which use [`ThisThread`], have no overhead.
+/// The clock of a meter. It is a type parameter of the meter, so tests can simulate time, and real
+/// runs, which use [`ThisThread`], have no overhead.
 pub(crate) trait Clock: linerate_trial::Clock {
     /// Returns this thread's run-queue delay (time spent runnable but not running) in nanoseconds;
     /// `None` if the kernel does not report it.

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The readings of a meter, which are available once its worker has ended.
+//! What a meter has measured, available once its worker has ended.
 
 use crate::counting::CountedTurns;
 use crate::idle::Rested;
 use crate::stage::MAX_PARTS;
 use hdrhistogram::Histogram;
 
-/// Number of buckets in the histogram of burst sizes: 1, 2-3, 4-7, ... 256.
+/// Number of bins in the histogram of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one worker. A window ends with the first iteration that crosses a boundary of the
-/// time grid, which all workers share, so no iteration is split between two windows. The length of
-/// a window is the total time of its iterations.
+/// One window of one worker. Its length is the total time of its iterations. It ends with the first
+/// iteration that crosses a boundary of the time grid, which all workers share, so no iteration is
+/// split between two windows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Index of the first time-grid cell that the window covers. All workers share the grid.
+    /// Index of the first cell of the time grid that the window covers. All workers share the grid.
     pub(crate) index: u64,
-    /// Number of time-grid cells that the window covers; more than one if an iteration was longer
-    /// than a cell, for example because the worker slept.
+    /// Number of cells of the time grid that the window covers. This is more than one if an
+    /// iteration was longer than a cell, for example because the worker slept.
     pub(crate) cells: u64,
     pub(crate) ticks: u64,
-    /// Ticks that the meter spent closing the previous window; charged to neither of the windows.
+    /// Ticks that the meter spent on closing the previous window, which are part of neither window.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets received from the source (first segment only).
@@ -36,21 +36,22 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Returns the cells that the window covers and whose index is a multiple of `stride`.
+    /// Returns the indices of those cells covered by the window that are multiples of `stride`.
     pub(crate) fn kept_cells(&self, stride: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.index.next_multiple_of(stride);
         (first..self.index + self.cells).step_by(stride as usize)
     }
 }
 
-/// Time spent in one part of a worker and packets passed to that part, over sampled iterations.
+/// Time spent in one part of a worker, and packets passed to that part, in sampled iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartSum {
     pub(crate) ticks: u64,
     pub(crate) packets: u64,
 }
 
-/// Final readings of a meter.
+/// Everything that a meter has measured during the measurement. Times are in ticks unless their
+/// names say otherwise.
 #[derive(Default)]
 pub(crate) struct Readings {
     pub(crate) busy: u64,
@@ -65,7 +66,8 @@ pub(crate) struct Readings {
     pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],
-    /// The windows that cover a cell whose index is a multiple of `stride`.
+    /// Windows in order. Only those are kept that cover a cell whose index is a multiple of
+    /// `stride`.
     pub(crate) windows: Vec<Window>,
     pub(crate) stride: u64,
     pub(crate) windows_total: u64,
@@ -77,8 +79,8 @@ pub(crate) struct Readings {
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets that an iteration received from the source, delivered to the sink, or dropped at a full
-/// ring.
+/// What an iteration did: packets received from the source, delivered to the sink, or dropped at a
+/// full ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

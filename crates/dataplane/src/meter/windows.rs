@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measurement windows of a meter: ends them, checks whether they were clean, and keeps a
+//! The measurement windows of a meter: closes them, determines whether they were clean, and keeps a
 //! selection.
 
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Window length in nanoseconds: long enough for the two system calls per window to cost less than
-/// 0.1 %, and short enough for most windows to be free of preemptions on a busy machine.
+/// Window length in nanoseconds: so long that the two system calls per window take less than 0.1 %
+/// of it, and so short that most windows are free of preemptions on a busy machine.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// Maximum number of windows to keep. When this number is reached, every second window is
-/// discarded.
+/// Maximum number of windows in memory. When it is reached, every second one of them is discarded.
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Ends the iteration and, if due, the window. The time spent here is not charged to any
-    /// iteration or window.
+    /// Ends the iteration and, if due, the window. The time spent on this is charged to no
+    /// iteration and no window.
     #[inline]
     pub(super) fn turn_over(&mut self, now: u64) {
         self.last = now;
@@ -83,9 +82,9 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.keep();
     }
 
-    /// Keeps the window if it covers a cell whose index is a multiple of the stride. If too many
-    /// windows are kept, first doubles the stride, which discards about every second one. All
-    /// workers thus keep the same cells, up to their strides.
+    /// Keeps the window if it covers a cell whose index is a multiple of the stride. If there are
+    /// too many windows, first doubles the stride, which discards about every second one. All
+    /// workers thus keep the same cells, except for differences in stride.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;
         let stride = &mut self.readings.stride;

@@ -18,15 +18,15 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of packets to search for TCP segment sizes. This number of packets contains many
-/// connection set-ups, but a long file is not read completely twice.
+/// Maximum number of packets to search for TCP segment sizes: so many contain the set-up of many
+/// connections, but a long file is not read twice in full.
 const MTU_PACKETS: u64 = 1 << 20;
 
-/// Minimum number of bytes by which packet memory grows at a time; usually, it grows by a quarter
-/// of its size.
+/// Minimum number of bytes by which the memory for packets grows at a time. Usually, it grows by a
+/// quarter of its size.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Selects packets according to the rules `skip`, `first` and `sample`.
+/// Selects packets of a capture by the rules `skip`, `first` and `sample`.
 struct Selection {
     rules: CaptureRules,
     /// Number of packets seen so far.
@@ -54,8 +54,8 @@ impl Selection {
     }
 }
 
-/// Returns the MTUs of the link and of its connections, based on the packets selected by `skip` and
-/// `first`.
+/// Returns the MTU of the link and of each connection, derived from the packets that `skip` and
+/// `first` select.
 pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, CaptureError> {
     let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
     let mut mtus = Mtus::default();
@@ -69,7 +69,7 @@ pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, Capture
     Ok(mtus)
 }
 
-/// Traffic being built from a capture.
+/// Traffic that is being built from a capture, packet by packet.
 pub(super) struct Intake<'s> {
     traffic: Traffic,
     selection: Selection,
@@ -126,7 +126,7 @@ impl<'s> Intake<'s> {
         Ok(traffic)
     }
 
-    /// Adds a packet, repaired according to the rules, or counts it as skipped, by cause.
+    /// Adds a packet, after repairing it as the rules say, or counts it as skipped, by cause.
     fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
         let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
         let lost = Tally { packets: 1, bytes: on_wire.into() };
@@ -170,7 +170,8 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Returns the frame at its on-wire length; `None` if it is truncated and cannot be padded.
+    /// Returns the frame at its length on the wire; `None` if it is truncated and cannot be padded,
+    /// or must not be.
     fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
         let on_wire = packet.original_bytes as usize;
         if packet.bytes.len() >= on_wire {
@@ -182,7 +183,7 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    /// Returns the frame, with its checksum filled in if the sender left the checksum to the NIC.
+    /// Returns the frame. If the sender left the checksum to the NIC, fills it in.
     fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
         let Some(whole) = completed(&frame) else { return frame };
         self.traffic.input.completed_checksums += 1;
@@ -205,7 +206,8 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Adds the other counts of a scan: unsupported, damaged, unreadable and unselected packets.
+    /// Adds the counts of a scan other than those of delivered packets: unsupported, damaged,
+    /// unreadable and unselected packets.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the selection, order, buckets and rejection of packets.
+//! Tests which packets of a capture are selected or rejected, and their order and buckets.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
 
-/// Returns a pcap file of frames, each with its time in ns and its original length.
+/// Returns a pcap file with these frames, each given with its time in ns and its original length.
 fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     let mut file = Vec::new();
     for (time_ns, frame, original) in frames {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages that process only a class of packets. Other packets bypass the stage and rejoin the burst
-//! after it.
+//! Stages that process only one class of packets. Packets of other classes bypass the stage and
+//! rejoin the burst after it.
 //!
 //! ```text
 //! burst       a B c D e      capitals: not in the stage's class
@@ -9,8 +9,8 @@
 //! join        a B D e        in the original order
 //! ```
 //!
-//! Packets are identified by their buffers, not by their position in the source: a burst may
-//! contain packets from several source queues, whose positions are not in order.
+//! Packets are identified by their buffers, not by their positions: a burst may contain packets
+//! from several source queues, and their positions are not in order.
 
 use super::Part;
 use crate::burst::{Burst, MAX_BURST};
@@ -18,10 +18,10 @@ use crate::packet::Packet;
 use linerate_path::model::PacketClass;
 use linerate_record::run::Tally;
 
-/// The packet class of a stage that processes only some packets, with the stage's counts.
+/// The packet class of a stage that processes only some packets, and the stage's packet counts.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    /// Class of packets that the stage processes; other packets bypass it.
+    /// The class that the stage processes; packets of other classes bypass it.
     only: PacketClass,
     /// Packets that arrived at the stage, counted before the burst is split.
     pub(crate) arrived: u64,
@@ -37,7 +37,8 @@ impl Branch {
         is_branch.then(|| Self { only, arrived: 0, bypassed: Tally::default() })
     }
 
-    /// Returns why a stage that processed no packet had nothing to do; `None` if no packet arrived.
+    /// Returns why a stage had nothing to do if no packet was in its class; `None` if no packet
+    /// arrived.
     pub(crate) fn idle(&self) -> Option<String> {
         let word = self.only.word();
         (self.arrived > 0).then(|| format!("`only` = {word} matches none of them"))
@@ -48,8 +49,8 @@ impl Branch {
 pub(crate) struct Bypass<'p> {
     /// Packets that bypass the stage, in order.
     aside: Vec<Packet<'p>>,
-    /// Buffer IDs of the burst's packets in their original order, before the stage. Empty if all of
-    /// the packets, or none of them, bypass the stage.
+    /// IDs of the buffers in the burst, in their order before the stage. Empty if all packets
+    /// bypass the stage, or none.
     order: Vec<usize>,
     /// Temporary storage while packets are moved; otherwise empty.
     spare: Vec<Packet<'p>>,
@@ -71,7 +72,7 @@ impl<'p> Bypass<'p> {
         &self.aside
     }
 
-    /// Moves the packets of a burst that are not in the class `only` to `aside`. Does nothing if
+    /// Moves those packets of a burst that are not in the class `only` to `aside`. Does nothing if
     /// all packets are in the class.
     fn split(&mut self, packets: &mut Vec<Packet<'p>>, only: PacketClass) {
         let is_chosen = |packet: &Packet<'_>| {
@@ -92,8 +93,8 @@ impl<'p> Bypass<'p> {
         }
     }
 
-    /// Moves the packets that bypassed the stage back into the burst, in the original order.
-    /// Packets that the stage reordered keep the stage's order and are last.
+    /// Moves the packets that bypassed the stage back into the burst, in the original order. If the
+    /// stage reordered packets, these come last, in the stage's order.
     fn join(&mut self, packets: &mut Vec<Packet<'p>>) {
         if packets.is_empty() {
             self.order.clear();
@@ -115,7 +116,7 @@ impl<'p> Bypass<'p> {
 }
 
 impl Part {
-    /// Processes the packets of a burst that are in the stage's class. Returns their number.
+    /// Processes those packets of a burst that are in the stage's class. Returns their number.
     pub(crate) fn process_some<'p>(
         &mut self,
         burst: &mut Burst<'p>,

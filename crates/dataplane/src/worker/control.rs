@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a run controls its workers, and how they wait.
+//! The flags by which a run controls its workers, and how workers wait.
 
 use crate::idle::wait_slowly;
 use linerate_linux as linux;
@@ -20,7 +20,7 @@ pub(crate) struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// Waits a moment, or yields if workers share CPUs.
+    /// Executes a pause instruction, or yields the CPU if workers share CPUs.
     #[inline]
     pub(super) fn relax(&self) {
         if self.yields {
@@ -30,7 +30,7 @@ impl Control<'_> {
         }
     }
 
-    /// Performs one step of slow polling, or yields if workers share CPUs.
+    /// Performs one step of slow polling, or yields the CPU if workers share CPUs.
     #[inline]
     pub(super) fn wait_slowly(&self, step: u32) {
         if self.yields {
@@ -40,7 +40,7 @@ impl Control<'_> {
         }
     }
 
-    /// Returns whether the run is ending, early or on time.
+    /// Returns whether the run is ending, whether as planned or because a worker failed.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_aborted() || self.stop.load(Ordering::Relaxed)
     }

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Return of buffers to the source queues from whose pools they came.
+//! Returns buffers to the source queues from whose pools they came.
 
 use crate::burst::MAX_BURST;
 use crate::packet::Packet;
 use crate::ring::Producer;
 
-/// Buffer return rings by source queue; empty on workers with a source queue.
+/// Buffer return rings, one per source queue; none on workers that have a source queue themselves.
 #[derive(Default)]
 pub(crate) struct Homes<'p> {
     rings: Vec<Producer<Packet<'p>>>,
-    /// The current burst's buffers, grouped by source queue. Unused if there is only one source
-    /// queue.
+    /// Buffers of the current burst, by source queue; not used if there is only one.
     staged: Vec<Vec<Packet<'p>>>,
 }
 
 impl<'p> Homes<'p> {
-    /// Adds the return ring to the next source queue. The ring must have room for all buffers of
-    /// that queue's pool.
+    /// Adds the return ring of the next source queue. It must have room for all buffers of that
+    /// queue's pool.
     pub(crate) fn add(&mut self, ring: Producer<Packet<'p>>) {
         self.rings.push(ring);
         self.staged.push(Vec::with_capacity(MAX_BURST));
     }
 
-    /// Returns the buffers of a burst, at most [`MAX_BURST`], which leaves `released` empty. Each
-    /// ring is published once.
+    /// Returns the buffers of a burst, at most [`MAX_BURST`], and leaves `released` empty.
+    /// Publishes the index of each ring once.
     #[inline]
     pub(crate) fn give_back(&mut self, released: &mut Vec<Packet<'p>>) {
         if let [only] = self.rings.as_mut_slice() {

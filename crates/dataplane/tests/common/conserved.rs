@@ -3,8 +3,8 @@
 
 use linerate_record::run::{RunReport, Tally, WorkerReport};
 
-/// Checks the input and output of every stage, and the packets passed between workers. Packets
-/// still in a ring count without their bytes; if all rings are empty, bytes must balance too.
+/// Checks the input and output of every stage, and the packets passed between workers. The bytes of
+/// packets that are still in a ring are unknown, so bytes must balance only if all rings are empty.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {
@@ -12,7 +12,7 @@ pub(crate) fn assert_conserved(report: &RunReport) {
             assert!(ledger.is_conserved(), "{} {}: {ledger:?}", worker.name, stage.name);
         }
         for pair in worker.stages.windows(2) {
-            // Packets that bypassed a stage leave it as well, but only their number is known.
+            // Packets that bypassed a stage leave it as well. Only their number is known.
             let left = pair[0].ledger.output.packets + pair[0].bypassed;
             assert_eq!(left, pair[1].ledger.input.packets + pair[1].bypassed, "{}", pair[1].name);
             let [left, given] = [pair[0].ledger.output, pair[1].ledger.input].map(|t| t.bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small stages and paths for testing the runtime.
+//! Small stages and paths for tests of the data plane.
 
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{
@@ -39,7 +39,7 @@ impl Stage for DropSeventh {
     }
 }
 
-/// Prepends four bytes: a sequence number within the bucket.
+/// Prepends a 4-byte sequence number, counted per bucket.
 struct Number {
     next: [u32; linerate_dataplane::BUCKETS],
 }
@@ -129,7 +129,7 @@ struct FaultIn {
 }
 
 const PAGE: usize = 4096;
-/// Block size for which the allocator always requests memory from the kernel.
+/// Block size so large that the allocator requests each block from the kernel.
 const BLOCK: usize = 64 << 20;
 
 impl Stage for FaultIn {
@@ -177,16 +177,16 @@ impl Stage for Grow {
     }
 }
 
-/// For each packet, checksums its own buffer `calls` times independently, copies it once to another
-/// of its buffers, and does 20 iterations of arithmetic.
+/// For each packet, checksums its own buffer `calls` times, copies it once to another of its
+/// buffers, and does 20 iterations of arithmetic. The checksums do not depend on each other.
 struct Call {
     calls: i64,
     from: Lines,
     to: Lines,
 }
 
-/// Cache-line-aligned bytes. Without the alignment, vector loads would cross cache lines, and a
-/// checksum of 900 bytes would take half as long again.
+/// Bytes aligned to a cache line. Otherwise, vector loads would cross cache lines, and a checksum
+/// of 900 bytes would take half as long again.
 struct Lines {
     memory: Vec<u8>,
     bytes: std::ops::Range<usize>,
@@ -218,7 +218,7 @@ impl Stage for Call {
     }
 }
 
-/// Panics at packet position `position`.
+/// Panics on the packet at `position`.
 struct Fail {
     position: i64,
 }
@@ -232,7 +232,7 @@ impl Stage for Fail {
     }
 }
 
-/// Panics after `bursts` bursts, before reading a packet.
+/// Panics after `bursts` bursts, before it reads a packet of the next one.
 struct FailEarly {
     bursts: i64,
 }
@@ -326,7 +326,7 @@ pub(crate) fn traffic() -> Traffic {
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
-/// Runs a path only on CPU 0, so that the tests need no second CPU and leave the others to other
+/// Runs a path on CPU 0 alone, so that tests need no second CPU and leave the other CPUs to other
 /// tests.
 pub(crate) fn run_on_one(
     path: &Path,

@@ -10,7 +10,7 @@ use crate::stage::Stage;
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The test stage's treatment of a packet, by position.
+/// What the test stage does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Pass,
@@ -19,7 +19,7 @@ enum Fate {
     Panic,
 }
 
-/// A packet in a test: IP version, protocol, and treatment by the stage.
+/// A packet in a test: IP version, protocol, and what the stage does with it.
 type Given = (u8, u8, Fate);
 
 /// A stage that treats packets by position, and records the positions of the packets it was given.

@@ -17,7 +17,7 @@ fn buffers_return_to_their_own_queues_in_order() {
             homes.add(producer);
             returns.push(consumer);
         }
-        // A burst of buffers of all queues in turn, then one of the last queue alone.
+        // A burst with buffers of all queues in turn, then one with buffers of the last queue only.
         for take in [queues, 1] {
             let mut released = Vec::new();
             for round in 0..3_u8 {
