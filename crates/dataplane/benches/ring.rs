@@ -90,7 +90,7 @@ impl Pop for rtrb::Consumer<u64> {
     }
 }
 
-/// What one thread did in one window: the number of items moved, and whether the window was clean.
+/// Result of one window of one thread: the number of items moved, and whether the window was clean.
 #[derive(Clone, Copy, Default)]
 struct Window {
     items: u64,

@@ -83,7 +83,7 @@ impl std::fmt::Debug for Counting {
 /// discarded.
 const KEPT: usize = 2_048;
 
-/// Number of pairs of reads for measuring the read overhead: so many that one timer tick does not
+/// Number of pairs of reads for measuring the read overhead: enough that a timer tick does not
 /// affect the median.
 const PAIRS: usize = 63;
 

@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-/// What a run's workers borrow, such as the buffer pools; outlives the workers.
+/// Data that the workers of a run borrow, such as the buffer pools. It outlives the workers.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles a running worker, on the worker's own thread.
 //!
-//! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
-//! processed packets is *busy* time, an iteration without packets is *starved* time, and a wait at
-//! a full ring is *blocked* time. If an iteration takes far longer than usual, the worker was not
-//! running, and the excess is *lost* time. None of these times comes from the wall clock, so the
-//! report can check their sum against it.
+//! The meter reads the timestamp counter once per iteration of the worker's loop. The time of an
+//! iteration that processed packets is *busy*, that of an iteration without packets is *starved*,
+//! and time spent waiting at a full ring is *blocked*. If an iteration takes far longer than usual,
+//! the worker was not running, and the excess is *lost*. None of these times comes from the wall
+//! clock, so the report can check their sum against it.
 //!
 //! In one of 16 iterations, the counter is also read between stages. Worker times are thus based on
 //! all iterations, stage times on a sample. The sample is random, so a periodic load cannot alias
@@ -39,13 +39,14 @@ const AWAY_NS: u64 = 10_000;
 /// usual time; see `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
-/// One in this many iterations is sampled, at random. It reads the counter once per part, at about
-/// 25 ticks per read. With 16, the overhead is 0.2 % of an iteration with 32 packets on the edge
-/// path.
+/// Sampling rate: one in this many iterations, at random. A sampled iteration reads the counter
+/// once per part, at about 25 ticks per read. With 16, the overhead is 0.2 % of an iteration with
+/// 32 packets on the edge path.
 const SAMPLED: u32 = 16;
 
-/// One in this many iterations logs kernel calls. This is a multiple of [`SAMPLED`], so a single
-/// random number per iteration selects it for sampling or for logging, but never for both.
+/// Logging rate: one in this many iterations logs kernel calls. The value is a multiple of
+/// [`SAMPLED`], so a single random number per iteration selects it for sampling or for logging, but
+/// never for both.
 const LOGGED: u32 = 64;
 
 /// The measurement, which is the part of a run in which figures are collected: its start and end,
@@ -351,8 +352,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // Raise the usual time. Thus it adapts quickly if packets have become more expensive
-            // for good.
+            // Raise the usual time, so it adapts quickly if packets have become more expensive for
+            // good.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
             // Exponential moving average over 16 sampled iterations. A division in every iteration

@@ -32,9 +32,9 @@ use std::hint::black_box;
 /// bytes per tick.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch (consecutive logged calls that are timed together). So many
-/// calls take tens of microseconds, which is long compared with the resolution of the timestamp
-/// counter, and short compared with the time between interruptions.
+/// Maximum number of calls per stretch (consecutive logged calls that are timed together). This
+/// many calls take tens of microseconds, which is long compared with the resolution of the
+/// timestamp counter, and short compared with the time between interruptions.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Approximate maximum number of bytes processed by a stretch of more than [`CALLS_MIN`] calls.
@@ -221,8 +221,8 @@ impl Scratch {
         // buffers map to different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // The bytes must not be zero: zeroed memory comes as pages that are not backed yet, and
-        // reads of these would all access the same physical page.
+        // The bytes must not be zero: the kernel maps zeroed pages that were never written to one
+        // physical page.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));

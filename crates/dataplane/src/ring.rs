@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bounded, lock-free ring that connects two workers: one is the only producer, the other the
-//! only consumer (SPSC).
+//! A bounded, lock-free single-producer, single-consumer (SPSC) ring that connects two workers.
 //!
 //! This is a Lamport queue with free-running indices into a power-of-two number of slots. `tail`
 //! counts all items ever pushed, and `head` all items ever popped, so the ring holds `tail - head`

@@ -187,7 +187,8 @@ impl Case {
         }
     }
 
-    /// Lays out the path and builds the report as in a real run. What is in between is simulated.
+    /// Lays out the path and builds the report as in a real run. Everything in between is
+    /// simulated.
     fn run(&self) -> RunReport {
         TIME.set(Time {
             now: 1_000,

@@ -66,7 +66,7 @@ impl Kept {
 /// A worker's sink, which keeps, sends or discards packets.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Position, in the sequence that the source offers, from which on packets are not kept.
+    /// Packets at this or a later position in the source sequence are not kept.
     until: u64,
     pub(crate) kept: Kept,
     /// The interfaces on which packets are sent, if any.
@@ -74,7 +74,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Creates a sink that keeps what becomes of the first `until` packets that the source offers.
+    /// Creates a sink that keeps packets at source positions below `until`.
     pub(crate) fn keeping(until: u64) -> Self {
         Self { until, kept: Kept::default(), live: None }
     }

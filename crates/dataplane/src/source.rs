@@ -29,14 +29,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const DESCRIPTORS: u64 = 4_096;
 
 /// Maximum number of packets that one poll drops as missed, which takes a few milliseconds. Without
-/// this limit, a worker would never notice the end of the run if packets arrive much faster than it
-/// can process them.
+/// this limit, a worker might never notice the end of the run if packets arrived much faster than
+/// it can process them.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
 /// Returns the load share that limits the throughput of `replicas` equally fast replicas, which
-/// process frames in a loop; `buckets` is the bucket of each frame. It is at least the share of
-/// packets of the most loaded replica. It is more if other replicas have to wait, because traffic
-/// is uneven over stretches longer than [`DESCRIPTORS`].
+/// process frames in a loop; `buckets` is the bucket of each frame. It is at least the most loaded
+/// replica's share of the packets, and more if other replicas have to wait because traffic is
+/// uneven over stretches longer than [`DESCRIPTORS`].
 ///
 /// Simulates the queues, assuming that all packets cost the same:
 ///
@@ -163,7 +163,7 @@ impl Timetable {
     }
 }
 
-/// What polling an input found.
+/// Result of polling an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
     /// The burst contains at least one packet.

@@ -102,7 +102,7 @@ pub struct StageKind {
     pub spec: StageSpec,
     /// Builds one replica.
     pub build: Build,
-    /// Builds the steering, for stages that need it.
+    /// Builds the steering; returns `None` if a hash of addresses and ports is sufficient.
     pub steer: MakeSteer,
 }
 

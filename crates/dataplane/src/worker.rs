@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A worker: a pinned thread that runs one segment. It receives bursts from its head
-//! (source queue or rings), passes them through its stages, and hands them to its tail (sink or
-//! rings).
+//! A worker: a pinned thread that runs one segment. It receives bursts from its head (source queue
+//! or rings), passes them through its stages, and hands them to its tail (sink or rings).
 
 pub(crate) mod bypass;
 mod control;

@@ -48,7 +48,7 @@ fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
 }
 
 /// Returns a figure as `[low, value, high]`. It is `None` if every round of a replay was preempted,
-/// or all but two windows.
+/// or if all but two windows were.
 fn known(figure: &Figure) -> Option<[f64; 3]> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), Some(low), Some(high)) => Some([low, value, high]),

@@ -205,7 +205,7 @@ fn syntax_mistake(
     }
 }
 
-/// What to do about stage kinds that are missing from this build.
+/// How to treat stage kinds that are missing from this build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     /// Always an error.

@@ -130,7 +130,7 @@ pub struct Neighbour {
     pub ns: f64,
 }
 
-/// What the checks of `[costs]` need to know about a stage.
+/// Properties of a stage that are needed to check `[costs]`.
 pub(crate) struct Named {
     /// Stage name, if it could be read.
     pub(crate) name: Option<String>,

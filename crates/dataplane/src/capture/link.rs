@@ -81,7 +81,7 @@ pub(super) struct Link {
     pub(super) fcs_bytes: u8,
 }
 
-/// What a synthetic Ethernet header needs. `bytes` is the length of the captured link header that
+/// Contents of a synthetic Ethernet header. `bytes` is the length of the captured link header that
 /// it replaces.
 struct Header {
     bytes: usize,

@@ -53,8 +53,8 @@ pub enum Tail {
     Damaged,
 }
 
-/// What a scan of a capture file found: packets delivered, packets and blocks skipped, and how the
-/// file ends.
+/// Results of the scan of a capture file: packets delivered, packets and blocks skipped, and how
+/// the file ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Number of packets passed to the callback.

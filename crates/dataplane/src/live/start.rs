@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a worker needs to take part in the common start.
+/// A worker's end of the common start: reports to the calling thread, and waits for the gate.
 #[derive(Clone)]
 pub(crate) struct Ticket<'g> {
     gate: &'g OnceLock<()>,
@@ -24,15 +24,15 @@ pub(crate) struct Ticket<'g> {
     started: Sender<Infallible>,
 }
 
-/// What the calling thread needs to direct the common start.
+/// The calling thread's end of the common start: waits for the workers, and opens the gate.
 pub(crate) struct Line<'g> {
     gate: &'g OnceLock<()>,
     ready: Receiver<Infallible>,
     started: Receiver<Infallible>,
 }
 
-/// Prepares a common start. Returns the calling thread's part, and the ticket, to be cloned for
-/// each worker. Workers wait for `gate`.
+/// Prepares a common start. Returns the calling thread's end, and a ticket to be cloned for each
+/// worker. Workers wait until `gate` is set.
 pub(crate) fn line_up(gate: &OnceLock<()>) -> (Line<'_>, Ticket<'_>) {
     let ((ready, all_ready), (started, all_started)) = (channel(), channel());
     let line = Line { gate, ready: all_ready, started: all_started };

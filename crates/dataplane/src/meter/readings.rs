@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a meter has measured, available once its worker has ended.
+//! The results of a meter, available once its worker has ended.
 
 use crate::counting::CountedTurns;
 use crate::idle::Rested;
@@ -79,8 +79,8 @@ pub(crate) struct Readings {
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// What an iteration did: packets received from the source, delivered to the sink, or dropped at a
-/// full ring.
+/// Packets that one iteration received from the source, delivered to the sink, or dropped at a full
+/// ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

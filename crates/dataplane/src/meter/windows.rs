@@ -5,8 +5,8 @@
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Window length in nanoseconds: so long that the two system calls per window take less than 0.1 %
-/// of it, and so short that most windows are free of preemptions on a busy machine.
+/// Window length in nanoseconds: long enough that the two system calls per window take less than
+/// 0.1 % of it, and short enough that most windows are free of preemptions on a busy machine.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
 /// Maximum number of windows in memory. When it is reached, every second one of them is discarded.

@@ -18,8 +18,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of packets to search for TCP segment sizes: so many contain the set-up of many
-/// connections, but a long file is not read twice in full.
+/// Maximum number of packets to search for TCP segment sizes. They contain the set-up of many
+/// connections, and a long file is not read twice in full.
 const MTU_PACKETS: u64 = 1 << 20;
 
 /// Minimum number of bytes by which the memory for packets grows at a time. Usually, it grows by a

@@ -9,7 +9,7 @@ use crate::ring::Producer;
 #[derive(Default)]
 pub(crate) struct Homes<'p> {
     rings: Vec<Producer<Packet<'p>>>,
-    /// Buffers of the current burst, by source queue; not used if there is only one.
+    /// Buffers of the current burst, by source queue. Not used if there is only one source queue.
     staged: Vec<Vec<Packet<'p>>>,
 }
 
