@@ -177,8 +177,8 @@ impl TurnCounter {
         self.read_ticks * (self.parts as u64 + 1)
     }
 
-    /// Reads the counters: at mark 0, the start of an iteration, or at mark `n`, the end of part `n
-    /// - 1`.
+    /// Reads the counters: at mark 0, the start of an iteration, or at mark `n`, the end of its
+    /// `n`th part.
     #[inline(never)]
     pub(crate) fn mark(&mut self, mark: usize) {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);

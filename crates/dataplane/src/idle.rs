@@ -62,7 +62,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Ladder {
     policy: IdlePolicy,
-    /// Idle time after which the policy `auto` sleeps, in ticks.
+    /// Idle time after which a worker with the policy `auto` sleeps, in ticks.
     pub(crate) park_after: u64,
     /// Number of empty polls with a pause instruction before slow polling or sleep.
     pauses: u32,

@@ -82,7 +82,7 @@ impl StageKernels {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
 
-    /// Adds the checksum of `bytes` to `sum`.
+    /// Adds `bytes` to the partial checksum `sum`.
     #[inline]
     pub fn checksum(&mut self, bytes: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
@@ -116,7 +116,7 @@ impl StageKernels {
         self.kernels.copy(dst, src);
     }
 
-    /// Copies `src` to `dst` and adds the checksum of the bytes to `sum`.
+    /// Copies `src` to `dst` and adds the bytes to the partial checksum `sum`.
     ///
     /// # Panics
     /// Panics if `dst` and `src` differ in length.

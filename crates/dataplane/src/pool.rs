@@ -61,8 +61,8 @@ impl Pool {
         self.layout.size()
     }
 
-    /// Returns handles to all buffers, which are owned by source queue `home`. The handles borrow
-    /// the pool exclusively, so no buffer is handed out twice or outlives the pool.
+    /// Returns handles to all buffers of the pool, which belongs to source queue `home`. The
+    /// handles borrow the pool exclusively, so no buffer is handed out twice or outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {

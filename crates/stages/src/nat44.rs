@@ -130,7 +130,7 @@ struct Realm {
     pool: Prefix4,
 }
 
-/// Maximum number of addresses in the pool, which limits the memory of a replica.
+/// Maximum number of addresses in the pool. It limits the memory of a replica.
 const MAX_POOL_ADDRESSES: u32 = 16;
 
 impl Realm {

@@ -106,7 +106,7 @@ impl Verify {
         Self { l4, counts: Counts::default(), rejected: Vec::with_capacity(MAX_BURST) }
     }
 
-    /// Finds the packets to drop.
+    /// Checks all packets of a burst, and collects those to drop in `rejected`.
     fn check(&mut self, burst: &Burst<'_>, kernels: &mut StageKernels) {
         let mut unsummed = Unsummed::default();
         self.rejected.clear();
@@ -130,7 +130,7 @@ impl Verify {
         self.rejected.sort_unstable_by_key(|(index, _)| *index);
     }
 
-    /// Checks everything that needs no checksum kernel, and returns what the transport checksum
+    /// Checks what needs no checksum kernel, and returns the bytes that the transport checksum
     /// covers; `None` if there is no transport checksum to verify.
     #[inline]
     fn covered_by<'f>(
@@ -236,12 +236,12 @@ struct Covered<'f> {
 /// Maximum number of segments summed in one call.
 const GROUP: usize = 16;
 
-/// Segments that have not been summed yet.
+/// Segments of a burst that wait to be summed together, in one call.
 #[derive(Default)]
 struct Unsummed<'f> {
     segments: [Buffer<'f>; GROUP],
     sums: [Sum; GROUP],
-    /// Index in the burst of each segment's packet.
+    /// For each segment, the index of its packet in the burst.
     packets: [u16; GROUP],
     count: usize,
 }

@@ -121,7 +121,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
     }
 }
 
-/// Error returned when a capture cannot be read.
+/// Why a capture cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureError {
     /// The file is empty.

@@ -15,8 +15,8 @@ const BURSTS_TOGETHER: f64 = 50.0;
 const CAUGHT_UP: u64 = 2;
 
 /// Clean windows are not representative if their rate, times the share of time that the workers
-/// ran, exceeds this multiple of the rate over all windows. They agree on a saturated path. But if
-/// packets arrive at a rate of their own, they queue up while a worker is off its CPU, and its
+/// ran, exceeds this multiple of the rate over all windows. The two agree on a saturated path. But
+/// if packets arrive at a rate of their own, they queue up while a worker is off its CPU, and its
 /// clean windows may contain little else than the processing of this backlog.
 const BACKLOG: f64 = 2.0;
 

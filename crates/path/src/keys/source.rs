@@ -16,7 +16,7 @@ const BUFFER_BYTES: Key = key(
     "",
 );
 
-/// First key of all sources that read a capture.
+/// The first key of every source that reads a capture.
 pub(super) const CAPTURE_FILE: Key = key(
     "file",
     Kind::Label,
@@ -73,7 +73,7 @@ const SAMPLE: Key = key(
     "",
 );
 
-/// Last keys of all sources that read a capture, listed after a source's own parameters.
+/// The last keys of every source that reads a capture. They follow the source's own parameters.
 pub(super) const CAPTURE_RULES: [Key; 7] =
     [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT, SKIP, FIRST, SAMPLE];
 

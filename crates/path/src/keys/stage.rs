@@ -5,7 +5,7 @@ use super::{Key, Kind, Omitted, REQUIRED, Section, Variants, key, text};
 use crate::class::PacketClass;
 use crate::spec::ParamKind;
 
-/// Restricts a stage to a class of packets.
+/// The key that restricts a stage to a class of packets.
 const ONLY: Key = key(
     "only",
     Kind::Param(ParamKind::Word(&PacketClass::WORDS)),

@@ -40,10 +40,10 @@ extern "C" {
 
 /*
  * The metadata of a packet: one cache line, followed by the packet's buffer. Write only the fields
- * marked writable, and move the frame with the functions below.
+ * marked writable; use the functions below to move the start or the end of the frame.
  */
 struct linerate_packet {
-    uint64_t position;   /* number of the packet at the source, from 0 */
+    uint64_t position;   /* position in the sequence that the source offers, from 0 */
     uint64_t time_ns;    /* time of capture, ns since 1970 UTC */
     uint64_t born_ticks; /* used by linerate */
     uint16_t l3;         /* writable: offset of the IP header from the first byte of the frame */
@@ -69,8 +69,8 @@ static inline uint8_t *linerate_frame(struct linerate_packet *packet)
 }
 
 /*
- * Makes room for `bytes` bytes before the frame, for a header; returns the new first byte, or NULL
- * if the headroom is too small. Does not move l3, l4, l3_end.
+ * Extends the frame by `bytes` bytes at the front, for a header; returns its new first byte, or
+ * NULL if the headroom is too small. Does not adjust l3, l4, l3_end.
  */
 static inline uint8_t *linerate_push_front(struct linerate_packet *packet, size_t bytes)
 {
@@ -82,7 +82,10 @@ static inline uint8_t *linerate_push_front(struct linerate_packet *packet, size_
     return linerate_frame(packet);
 }
 
-/* Removes `bytes` bytes at the front; returns 0, and changes nothing, if the frame is shorter. */
+/*
+ * Removes `bytes` bytes at the front of the frame and returns 1; returns 0, and changes nothing, if
+ * the frame is shorter.
+ */
 static inline int linerate_trim_front(struct linerate_packet *packet, size_t bytes)
 {
     if (bytes > packet->length) {
@@ -94,8 +97,8 @@ static inline int linerate_trim_front(struct linerate_packet *packet, size_t byt
 }
 
 /*
- * Makes room for `bytes` bytes after the frame; returns the first of them, or NULL if the buffer is
- * too small.
+ * Extends the frame by `bytes` bytes at the end; returns the first of them, or NULL if the buffer
+ * is too small.
  */
 static inline uint8_t *linerate_append(struct linerate_packet *packet, size_t bytes)
 {
@@ -128,7 +131,7 @@ struct linerate_burst {
     struct linerate_packet *const *packets;
     uint8_t *verdicts; /* one per packet, LINERATE_PASS unless the stage writes another */
     uint32_t count;
-    uint32_t at; /* index of the packet being processed, to name it after a crash */
+    uint32_t at; /* index of the packet being processed, which a crash report names */
 };
 
 /*
@@ -168,7 +171,7 @@ struct linerate_param {
 #define LINERATE_REQUIRED_TEXT(name, help) { name, help, LINERATE_TYPE_TEXT, 1, 0, 0, 0, NULL }
 #define LINERATE_PARAMS_END { NULL, NULL, 0, 0, 0, 0, 0, NULL }
 
-/* Value of a parameter: from the file, or the default. Texts are valid during init only. */
+/* Value of a parameter: from the path file, or the default. Texts are valid only during init. */
 struct linerate_value {
     int64_t integer; /* value of an integer; 0 or 1 for a bool */
     const char *text;
