@@ -79,7 +79,7 @@ impl Ladder {
         Self { policy, park_after: u64::MAX, pauses, polls: 0, since: 0 }
     }
 
-    /// Starts over, because packets have arrived.
+    /// Returns to the first step of the ladder, because packets have arrived.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.polls = 0;
@@ -179,8 +179,8 @@ mod tests {
         let cost = 500;
         assert_eq!(parks_after(IdlePolicy::Park, cost), Some(PAUSES.into()));
         assert_eq!(parks_after(IdlePolicy::Pause, cost), None);
-        // The largest ratio, over idle times, of the cost to that with an idle time known in
-        // advance.
+        // The largest ratio, over all idle times, of the cost of this rule to the lowest cost for a
+        // known idle time.
         let worst = |park_after: u64| {
             let paid = |idle: u64| if idle < park_after { idle } else { park_after + cost };
             let ratio = |idle: u64| paid(idle) as f64 / idle.min(cost) as f64;

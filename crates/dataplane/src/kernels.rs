@@ -155,8 +155,8 @@ impl StageKernels {
         }
     }
 
-    /// Begins a logged iteration, up to [`StageKernels::end_turn`]. `given` is the number of
-    /// packets passed to the stage so far.
+    /// Begins a logged iteration, which lasts until [`StageKernels::end_turn`]. `given` is the
+    /// number of packets passed to the stage so far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
             log.begin_turn(given);

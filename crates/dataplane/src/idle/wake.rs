@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts a worker to sleep until a neighbour pushes packets. No wake-up is lost, and the neighbour
-//! has almost no cost while the worker is awake.
+//! Puts a worker to sleep until a neighbour pushes packets. No wake-up is lost, and while the
+//! worker is awake, the cost to the neighbour is next to nothing.
 //!
 //! ```text
 //! worker: S1 state = asleep              neighbour: P1 push: publish the ring's tail
@@ -123,7 +123,8 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Creates the sleeper of a worker that either `waker`, or data on one of `descriptors`, wakes.
+    /// Creates the sleeper of a worker that is woken by `waker`, or by data on one of
+    /// `descriptors`.
     pub(crate) fn new<'d>(
         waker: &'d Arc<Waker>,
         descriptors: impl Iterator<Item = BorrowedFd<'d>>,
