@@ -81,5 +81,5 @@ pub(crate) struct RawStage {
 
 // SAFETY: the structure is a constant in a loaded object, and is only read.
 unsafe impl Sync for RawStage {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`.
 unsafe impl Send for RawStage {}
