@@ -183,8 +183,8 @@ impl<T: Send> Producer<T> {
         let (first, until_end, start, rest) = self.slots.runs(self.tail, count);
         let left = items.len() - count;
         let source = items.as_mut_ptr();
-        // The first `count` items are moved into the slots, the others to the front of `items`, whose
-        // length is set to their number. Each item thus has one owner throughout.
+        // The first `count` items are moved into the slots, the others to the front of `items`,
+        // whose length is set to their number. Each item thus has one owner throughout.
         // SAFETY: the `count` slots from `tail` belong to the producer and hold no items; `source`
         // holds `count + left` items.
         unsafe {
