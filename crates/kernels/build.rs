@@ -19,9 +19,9 @@ fn main() {
     }
 }
 
-/// Returns the compiler with the flags common to all files. It optimizes in every profile: without
-/// inlining, vector operations would become function calls, and tests that cover millions of
-/// lengths would take hours.
+/// Returns the C compiler with the flags common to all files. It optimizes even in debug builds:
+/// without inlining, every vector intrinsic would be a function call, and tests that cover millions
+/// of lengths would take hours.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.include("native/include").std("c11").opt_level(2).warnings(true).extra_warnings(true);

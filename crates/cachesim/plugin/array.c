@@ -124,7 +124,7 @@ uint64_t array_insert(struct array *a, uint64_t block)
 		way = a->policy == RANDOM ? draw(a) : way;
 	leaves = set[way];
 	put_first(set, way, entry);
-	/* This is NO_BLOCK if the entry was empty. */
+	/* An empty entry is 0, for which this is NO_BLOCK. */
 	return leaves - 1;
 }
 

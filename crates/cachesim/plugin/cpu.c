@@ -89,7 +89,9 @@ static void fill(struct cpu *c, int level, uint64_t block)
 	evicted_to(c, level + 1, leaves);
 }
 
-/* Whether a level beyond L1 has a block, counted. */
+/*
+ * Looks up a block in a level beyond L1, and counts the access and any miss. Returns true on a hit.
+ */
 static bool look_up(struct cpu *c, int level, uint64_t block)
 {
 	c->counts[level == 1 ? L2_ACCESSES : L3_ACCESSES]++;
@@ -99,7 +101,10 @@ static bool look_up(struct cpu *c, int level, uint64_t block)
 	return false;
 }
 
-/* Brings the line at an address from `level` or beyond, and from memory at last. */
+/*
+ * Fetches the line at an address from `level` or, on a miss, from the levels beyond it and finally
+ * from memory. Fills the levels on the way that keep fetched lines.
+ */
 static void fetch_from(struct cpu *c, int level, uint64_t address)
 {
 	const bool exists = level < LEVELS && array_exists(&c->data[level]);
@@ -121,8 +126,8 @@ static void fetch_from(struct cpu *c, int level, uint64_t address)
 }
 
 /*
- * A store that L1D does not keep: L2 does, whatever else it contains, and fetches the line if it
- * must.
+ * Handles a store that L1D does not keep. L2 keeps it, whatever its contents are otherwise, and
+ * fetches the line if it misses. Without an L2, the store goes to memory.
  */
 static void write_beyond(struct cpu *c, uint64_t address)
 {

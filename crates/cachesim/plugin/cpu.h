@@ -28,7 +28,7 @@ enum counter {
 	/* L1D misses, by loads and by stores */
 	L1D_LOAD_MISSES,
 	L1D_STORE_MISSES,
-	/* lookups after a miss in the previous level, and stores that L1D does not keep */
+	/* L2 lookups, after a miss in L1 or by a store that L1D does not keep */
 	L2_ACCESSES,
 	L2_MISSES,
 	L3_ACCESSES,
@@ -65,8 +65,8 @@ enum branch { NO_BRANCH, CONDITIONAL, DIRECT, CALL, INDIRECT, INDIRECT_CALL, RET
 
 struct cpu {
 	/*
-	 * Line and page of the last access, a further access to which hits; NO_BLOCK if there is
-	 * none.
+	 * Lines and pages of the last data access and of the last instruction fetch: accessing them
+	 * again is a hit. NO_BLOCK if there is none.
 	 */
 	uint64_t line, page, code_line, code_page;
 	/* Array of COUNTERS counts, owned by the caller */

@@ -20,9 +20,12 @@
 enum writes {
 	/* write-allocate: a miss fetches the line */
 	ALLOCATE,
-	/* a miss continues to the next level, which keeps the line, without a line in L1D */
+	/* no-write-allocate: a miss goes to the next level, which keeps the line; L1D does not */
 	AROUND,
-	/* as AROUND, and a hit also continues to the next level; not with an L2 of victims */
+	/*
+	 * write-through: as AROUND, but a hit also goes to the next level; not with EXCLUSIVE or
+	 * VICTIM L2
+	 */
 	THROUGH,
 };
 
@@ -65,10 +68,12 @@ struct machine {
 	uint8_t page_shift;
 };
 
-/* Adds an item to the description. Returns NULL, or what is wrong with the item. */
+/* Adds an item to the description. Returns NULL on success, otherwise an error message. */
 const char *machine_take(struct machine *m, const char *item);
 
-/* Returns NULL if the description is complete and consistent, or what is wrong with it. */
+/*
+ * Checks that the description is complete and consistent. Returns NULL if so, otherwise the error.
+ */
 const char *machine_check(const struct machine *m);
 
 #endif

@@ -44,12 +44,12 @@ struct site {
 };
 
 /*
- * Keeps the callbacks without spots from being inlined into those with spots: the compiler inlines
- * the model into the former only if the model has no other caller.
+ * Keeps the callbacks without spots from being inlined into those with spots. The compiler inlines
+ * the model into the callbacks without spots only if it has no other caller.
  */
 #define APART static __attribute__((noinline))
 
-/* Matches no access: it would have a size of 2^255 bytes. */
+/* A value that no access has: its size would be 2^255 bytes. */
 #define NO_INFO UINT32_MAX
 
 /* A translated block: consecutive instructions, of which at most the last one is a branch. */
@@ -227,8 +227,8 @@ static enum branch branch_of(const struct qemu_plugin_insn *insn)
 }
 
 /*
- * Saves the first bytes of a block's last instruction, the only one that may be unknown. Stops at
- * the end of the page, because QEMU does not know the length of an unknown instruction.
+ * Saves the first bytes of a block's last instruction; only the last one may be unknown to QEMU.
+ * Stops at the end of the page, because the length of an unknown instruction is not known.
  */
 static void keep_instruction(const struct qemu_plugin_insn *insn)
 {
@@ -246,7 +246,10 @@ static void watch_data(struct qemu_plugin_insn *insn, on_access *callback, void 
 					 QEMU_PLUGIN_READS | QEMU_PLUGIN_WRITES, site);
 }
 
-/* Assigns a spot to each instruction of a block or, without room for more, spots_rest() to all. */
+/*
+ * Gives each instruction of a block its own spot or, if there is no room left, gives all of them
+ * the spot that spots_rest() returns.
+ */
 static void watch_spots(struct block *b, struct qemu_plugin_tb *tb, size_t insns)
 {
 	struct hot_block *const hot = malloc(sizeof *hot);

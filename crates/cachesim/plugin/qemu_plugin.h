@@ -57,7 +57,10 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, on_access *
 				      int directions, void *data);
 /* Registers a callback for each new thread. */
 void qemu_plugin_register_vcpu_init_cb(uint64_t id, on_vcpu *callback);
-/* Before and after each system call. After a fork, the latter runs in both processes. */
+/*
+ * Register callbacks that run before and after each system call. After a fork, the callback after
+ * the call runs in both processes.
+ */
 void qemu_plugin_register_vcpu_syscall_cb(uint64_t id, on_syscall *callback);
 void qemu_plugin_register_vcpu_syscall_ret_cb(uint64_t id, on_return *callback);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, on_exec *callback,

@@ -27,11 +27,17 @@ struct sheet {
 	uint32_t has_branches;
 	/* 1 once the process has ended or executed another program. */
 	uint32_t has_ended;
-	/* Programs run outside the simulation: of another architecture, setuid, or setgid. */
+	/*
+	 * Number of programs that ran outside the simulation: of another architecture, setuid or
+	 * setgid.
+	 */
 	uint32_t unfollowed;
 	/* Highest thread number so far. */
 	uint32_t last_thread;
-	/* Last translated instruction: the unknown one, if one killed the process. */
+	/*
+	 * First bytes of the last translated instruction. If an unknown instruction killed the
+	 * process, it is this one.
+	 */
 	uint32_t insn_bytes;
 	uint8_t insn[INSN_BYTES];
 };

@@ -11,10 +11,13 @@
 #include <unistd.h>
 
 enum {
-	/* Device, inode, spaces, path. */
+	/* Maximum length of a name: device, inode, spaces and path. */
 	NAME_MOST = 4096 + 128,
 	PAGE = 4096,
-	/* For madvise(2) since Linux 5.14: if the disk is full, fails instead of raising SIGBUS. */
+	/*
+	 * MADV_POPULATE_WRITE of madvise(2), since Linux 5.14: fails if the disk is full, where a
+	 * later write to the mapping would raise SIGBUS.
+	 */
 	POPULATE_WRITE = 23,
 };
 
@@ -26,7 +29,7 @@ struct mapping {
 	uint32_t file;
 };
 
-/* A file name, with its row. */
+/* A file name that has been stored, and the number of its row. */
 struct name {
 	uint32_t row, length;
 	char text[NAME_MOST];

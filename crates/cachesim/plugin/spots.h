@@ -45,7 +45,7 @@ struct spot {
 struct spots {
 	char magic[8];
 	uint32_t counters, row_bytes, rows;
-	/* Rows in use after row 0. */
+	/* Number of rows in use, not counting row 0. */
 	uint32_t used;
 };
 

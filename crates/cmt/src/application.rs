@@ -35,7 +35,7 @@ pub struct Application {
     /// Roles. Each is the work that one strand does for one flow.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
-    /// Role placements, with the document's measurements where it has any.
+    /// Ways to place the roles on pipes, with the document's measurements where it has any.
     #[serde(default, rename = "configuration")]
     pub configurations: Vec<Configuration>,
 }
@@ -48,7 +48,7 @@ pub struct Parameter {
     pub value: f64,
     /// Whether the value is documented, fitted or assumed.
     pub origin: Origin,
-    /// Meaning of the number, or how it was computed.
+    /// What the number means, or how it was computed.
     pub text: String,
     /// Lower bound for fits; `None` if not fitted.
     pub low: Option<f64>,
@@ -89,7 +89,7 @@ pub struct LineSpec {
     pub ring: u32,
 }
 
-/// Queue between two of a flow's roles.
+/// A queue between two of a flow's roles, as described in the file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
@@ -177,11 +177,11 @@ pub enum BadApplication {
     TooSmall {
         /// Chip name.
         chip: String,
-        /// Insufficient resource: `pipes` or `strands per pipe`.
+        /// Which resource is insufficient: `pipes` or `strands per pipe`.
         what: &'static str,
-        /// Number that the configuration needs.
+        /// Number of `pipes` or `strands per pipe` that the configuration needs.
         needed: usize,
-        /// Number that the chip has.
+        /// Number of `pipes` or `strands per pipe` that the chip has.
         has: u32,
     },
 }

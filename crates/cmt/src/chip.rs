@@ -78,14 +78,14 @@ pub enum NoChip {
     TooManyWorkers {
         /// Processor name.
         name: String,
-        /// Strands per pipe.
+        /// Number of strands that share a pipe.
         strands: u32,
     },
     /// The chip has more strands than the simulator supports.
     TooLarge {
         /// Processor name.
         name: String,
-        /// Strands on the chip.
+        /// Number of strands on the chip.
         strands: u64,
     },
 }

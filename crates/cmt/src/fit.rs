@@ -7,7 +7,8 @@
 //! fitted            = the parameters within their bounds with the smallest error (`simplex`)
 //! ```
 //!
-//! The application's file lists the observed figures and the parameters that may be fitted.
+//! `found` is the simulated value of a figure, and `within` its target accuracy. The application's
+//! file lists the observed figures and the parameters that may be fitted.
 
 mod simplex;
 
@@ -34,7 +35,8 @@ pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed:
 /// Simulation settings for fits, which need many runs.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// Target accuracies of rates and of CPI: the relative errors that have weight 1 in a fit.
+/// Target accuracies of rates and of CPI, in this order: the relative errors that have weight 1 in
+/// a fit.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
 /// Why an application cannot be compared or fitted.

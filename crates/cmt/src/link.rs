@@ -10,7 +10,7 @@
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
 
-/// All shared objects.
+/// The queues, lines and units that strands share.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     pub(super) queues: Vec<Ring>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of a simulation.
+//! Counts that a simulation returns, and figures computed from them.
 
-/// Simulation settings.
+/// How many cycles to simulate, and the random seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Warm-up cycles before counting starts, in which the queues fill.
@@ -24,9 +24,9 @@ pub struct Outcome {
     pub cycles: u64,
     /// Chip clock frequency in Hz.
     pub clock_hz: f64,
-    /// Strand counts, in the order of [`super::System::strands`].
+    /// Counts for each strand, in the order of [`super::System::strands`].
     pub strands: Vec<StrandOutcome>,
-    /// Source counts, in the order of [`super::System::sources`].
+    /// Counts for each source, in the order of [`super::System::sources`].
     pub sources: Vec<SourceOutcome>,
     /// Simulation effort: the number of cycles, including the warm-up, times the number of
     /// simulated cores.
@@ -41,7 +41,7 @@ pub struct Outcome {
 pub struct StrandOutcome {
     /// Strand name.
     pub name: String,
-    /// Logical CPU.
+    /// Logical CPU that the strand occupies.
     pub cpu: u32,
     /// Instructions issued.
     pub instructions: u64,
@@ -49,7 +49,7 @@ pub struct StrandOutcome {
     pub stalls: Stalls,
     /// Cycles in which the strand was ready but another strand on its pipe issued.
     pub waited: u64,
-    /// Counts of the strand's tasks.
+    /// Packet and poll counts for each of the strand's tasks.
     pub tasks: Vec<TaskOutcome>,
 }
 
@@ -58,7 +58,7 @@ pub struct StrandOutcome {
 pub struct TaskOutcome {
     /// Packets written to a queue or sent out of the system.
     pub packets: u64,
-    /// Packets dropped because the queue was full ([`super::WhenFull::Drop`]).
+    /// Packets dropped because the output queue was full ([`super::WhenFull::Drop`]).
     pub dropped: u64,
     /// Empty polls.
     pub idle_polls: u64,

@@ -174,7 +174,8 @@ impl Pipe {
         }
     }
 
-    /// Adds a strand that handles packets and begins with `quiet` quiet instructions.
+    /// Adds a strand that handles packets and begins with `quiet` quiet instructions, which have no
+    /// stalls other than bubbles.
     pub(super) fn put(&mut self, place: usize, bubble: f64, (thread, quiet): (Thread, u64)) {
         self.put_busy(place);
         self.bubble[place] = fixed(bubble);
@@ -184,7 +185,7 @@ impl Pipe {
         self.threads[place] = Some(thread);
     }
 
-    /// Adds a strand with an endless sequence of quiet instructions.
+    /// Adds a strand that runs `while(1)`: all of its instructions are quiet.
     pub(super) fn put_busy(&mut self, place: usize) {
         self.ready |= 1 << place;
         self.ready_from[place] = 0;

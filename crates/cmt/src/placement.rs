@@ -52,10 +52,10 @@ pub struct Ranking {
     pub core_cycles: u64,
 }
 
-/// A kind of pipe, defined by its strands.
+/// A kind of pipe, defined by how many strands of each role are on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// Strands per role.
+    /// Number of strands per role, in the order of [`Ranking::roles`].
     pub strands: Vec<u32>,
     /// Capacity in kpps: the highest rate per strand at which all strands keep up; at most the line
     /// rate.
@@ -80,9 +80,9 @@ pub enum CannotRank {
     System(Fault),
     /// There are more strands to place than the chip has.
     Full {
-        /// Strands to place.
+        /// Number of strands to place.
         strands: u32,
-        /// Strands on the chip.
+        /// Number of strands that the chip has.
         has: u32,
     },
 }
@@ -102,7 +102,7 @@ impl fmt::Display for CannotRank {
 impl std::error::Error for CannotRank {}
 
 /// Bisection steps per capacity. For the most compute-intensive strands, the initial interval is a
-/// fifth of the line rate, and the final one less than a hundredth of the rate.
+/// fifth of the line rate, and the final one less than 1 % of their rate.
 const HALVINGS: u32 = 5;
 
 /// Fraction of its link's packets that a strand must process to count as keeping up. Below 1
@@ -135,7 +135,7 @@ pub fn rank(
         let system = system.map_err(CannotRank::Application)?;
         let mut probe = Probe::new(system, application.line.ring, run);
         if strands.iter().sum::<u32>() == 1 {
-            // Add one packet, since one may be missed at the start or end of counting.
+            // One more packet, since one may be missed when counting starts or ends.
             let alone = probe.at(line).map_err(CannotRank::System)?.0;
             bound = bound.min(alone + chip.clock_hz / run.cycles as f64);
         }

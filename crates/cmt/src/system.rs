@@ -90,7 +90,7 @@ pub struct Work {
     pub instructions: f64,
     /// Cache misses per packet.
     pub misses: Misses,
-    /// Shared unit uses per packet.
+    /// Uses of shared units while processing a packet.
     pub units: Vec<UnitUse>,
 }
 
@@ -148,18 +148,18 @@ pub struct Source {
 pub enum Fault {
     /// The chip has no such logical CPU.
     NoSuchCpu {
-        /// Strand name.
+        /// Name of the strand that is assigned to the CPU.
         strand: String,
-        /// Requested logical CPU.
+        /// The logical CPU that does not exist.
         cpu: u32,
-        /// Logical CPUs on the chip.
+        /// Number of logical CPUs on the chip.
         strands: u32,
     },
     /// Two strands are on the same logical CPU.
     CpuTaken {
-        /// The second strand.
+        /// Name of the second strand.
         strand: String,
-        /// The logical CPU.
+        /// The logical CPU that both strands are assigned to.
         cpu: u32,
     },
     /// A strand refers to a nonexistent queue, source or unit.
@@ -173,7 +173,7 @@ pub enum Fault {
     },
     /// A queue or source has a second reader or writer.
     Shared {
-        /// The second strand.
+        /// Name of the second strand to read or write it.
         strand: String,
         /// Role that is already taken: `reader of queue`, `writer of queue` or `reader of source`.
         what: &'static str,
@@ -186,7 +186,7 @@ pub enum Fault {
         of: String,
         /// Parameter name.
         what: &'static str,
-        /// The value.
+        /// The value that is out of range.
         value: f64,
         /// Description of the valid range.
         must: &'static str,

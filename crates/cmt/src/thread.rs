@@ -36,11 +36,12 @@ pub(super) struct Thread {
     random: Random,
     l2_cycles: u64,
     memory_cycles: u64,
-    /// Instructions issued so far, excluding the quiet ones that the pipe is counting down.
+    /// Number of instructions issued so far, without the quiet ones that the pipe is still counting
+    /// down.
     pub(super) instructions: u64,
     /// Stall cycles so far, excluding bubbles.
     pub(super) stalls: Stalls,
-    /// Stalls of the last instruction that had stalls or effects other than bubbles (not *quiet*).
+    /// Stalls of the last instruction that the pipe passed to this thread, bubbles excluded.
     pub(super) last: Stalls,
 }
 

@@ -25,12 +25,13 @@ use alloc::vec::Vec;
 pub enum Role {
     /// One implementation of the kernel.
     Variant,
-    /// The selected variant, called at its own address as [`Kernels`](crate::Kernels) does.
+    /// The selected variant, called directly through its function pointer, as
+    /// [`Kernels`](crate::Kernels) does.
     Selected,
     /// Another entry point: a function that looks up the selected variant at each call, or an
     /// inline sum.
     Entry,
-    /// Upper bound on the speed of kernels that read and write the same bytes.
+    /// A routine whose speed is an upper bound for kernels that read and write the same bytes.
     Bound,
     /// Another project's implementation.
     Peer,
@@ -125,8 +126,8 @@ pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
-/// Like [`document`], but the checksum counts the last carry twice. The result is still correct for
-/// most inputs, which makes such a bug hard to find. Used to test the checks.
+/// Like [`document`], but with a deliberate bug: the checksum adds the last carry twice. The result
+/// is still correct for most inputs, which makes such a bug hard to find. Used to test the checks.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
 }
@@ -148,7 +149,7 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// Returns the selected variant, called directly at its own address.
+    /// Returns the routine that calls the selected variant directly, without the dispatch function.
     pub fn selected(kernel: Kernel) -> Self {
         let v = ffi::current();
         let function = match kernel {
@@ -161,8 +162,8 @@ impl Routine {
         Self { name: "selected", role: Role::Selected, function }
     }
 
-    /// Returns the function used by C callers and this crate's free functions, such as
-    /// `lr_csum_partial`: it loads the selected routine's address and jumps there.
+    /// Returns the dispatch function, which C callers and this crate's free functions use (such as
+    /// `lr_csum_partial`): it loads the selected routine's address and jumps there.
     pub fn dispatch(kernel: Kernel) -> Self {
         let function = match kernel {
             Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
@@ -197,7 +198,7 @@ impl Routine {
     /// Wraps an external routine that copies bytes and sums them.
     ///
     /// # Safety
-    /// As for [`copy_from`](Self::copy_from).
+    /// `function` must meet the same requirements as in [`copy_from`](Self::copy_from).
     pub const unsafe fn copy_checksum_from(
         name: &'static str,
         role: Role,
@@ -212,7 +213,7 @@ impl Routine {
         self.name
     }
 
-    /// Returns this routine's role.
+    /// Returns what this routine is in a comparison: a variant, a bound, a peer, ...
     pub const fn role(&self) -> Role {
         self.role
     }
@@ -232,18 +233,20 @@ impl Routine {
         }
     }
 
-    /// Returns the function pointer for callers in C; `None` if this is a routine of another
-    /// kernel.
+    /// Returns the function pointer of a [`Kernel::Checksum`] routine for callers in C; otherwise
+    /// `None`.
     pub const fn as_checksum(&self) -> Option<ChecksumFn> {
         if let Function::Checksum(function) = self.function { Some(function) } else { None }
     }
 
-    /// Like [`as_checksum`](Self::as_checksum).
+    /// Returns the function pointer of a [`Kernel::Copy`] routine for callers in C; otherwise
+    /// `None`.
     pub const fn as_copy(&self) -> Option<CopyFn> {
         if let Function::Copy(function) = self.function { Some(function) } else { None }
     }
 
-    /// Like [`as_checksum`](Self::as_checksum).
+    /// Returns the function pointer of a [`Kernel::CopyChecksum`] routine for callers in C;
+    /// otherwise `None`.
     pub const fn as_copy_checksum(&self) -> Option<CopyChecksumFn> {
         if let Function::CopyChecksum(function) = self.function { Some(function) } else { None }
     }

@@ -16,11 +16,11 @@ pub struct Buffer<'b> {
 
 // SAFETY: a buffer is a shared slice, which may be sent to other threads.
 unsafe impl Send for Buffer<'_> {}
-// SAFETY: as above; nothing in it changes.
+// SAFETY: as above; a buffer has no interior mutability.
 unsafe impl Sync for Buffer<'_> {}
 
 impl<'b> Buffer<'b> {
-    /// Creates a buffer of these bytes.
+    /// Creates a buffer that refers to these bytes, without copying them.
     #[inline]
     pub const fn new(bytes: &'b [u8]) -> Self {
         Self { src: bytes.as_ptr(), bytes: bytes.len(), borrowed: PhantomData }
@@ -48,7 +48,7 @@ impl fmt::Debug for Buffer<'_> {
     }
 }
 
-/// Panics if the counts differ, because the C functions take a single count.
+/// Panics if there are not as many buffers as sums: the C functions take a single count for both.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_equal_counts(buffers: &[Buffer<'_>], sums: &[Sum]) {

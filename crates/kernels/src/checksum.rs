@@ -40,8 +40,8 @@ pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
     Sum::from_raw(unsafe { ffi::lr_csum_partial(bytes.as_ptr(), bytes.len(), sum.raw()) })
 }
 
-/// Longest buffer, in bytes, for which [`burst`] is faster than [`partial`]. Longer buffers need
-/// not be collected; sum them one by one.
+/// Longest buffer, in bytes, for which [`burst`] is faster than [`partial`]. Collecting longer
+/// buffers into a burst gains nothing: sum them one by one.
 pub const BURST_BYTES: usize = 255;
 
 /// Adds the bytes of each buffer to the sum at the same index, as [`partial`] does, with the
@@ -49,8 +49,8 @@ pub const BURST_BYTES: usize = 255;
 /// a time, which takes about half as long for 128 bytes; on other machines, buffers are summed one
 /// after the other.
 ///
-/// For a single header that has just been written, use [`header`] rather than this function or
-/// [`partial`]. In a burst, the stalls on recent stores overlap.
+/// Summing bytes that have just been stored may stall (see [`header`]). In a burst, these stalls
+/// overlap; for a single header that has just been written, use [`header`] instead.
 ///
 /// # Panics
 /// Panics if the number of sums differs from the number of buffers.
@@ -96,7 +96,7 @@ pub fn burst(buffers: &[Buffer<'_>], sums: &mut [Sum]) {
 #[inline]
 pub fn header(bytes: &[u8], sum: Sum) -> Sum {
     let (words, rest) = bytes.as_chunks::<4>();
-    // Use two sums, because each addition to a sum waits for the previous one.
+    // Two independent sums, because each addition to a sum has to wait for the previous one.
     let (pairs, last) = words.as_chunks::<2>();
     let (mut even, mut odd) = (u64::from(sum.raw()), 0);
     for [first, second] in pairs {
@@ -157,8 +157,8 @@ fn last_bytes(rest: &[u8]) -> u64 {
     u32::from_ne_bytes(word).into()
 }
 
-/// Hides from the compiler where a word came from, on the architectures listed below. The compiler
-/// would otherwise merge narrow loads into wide ones: without this function, rustc 1.95 loads the
+/// Hides the origin of a word from the compiler, on the architectures listed below. Otherwise, the
+/// compiler may merge narrow loads into wide ones: without this function, rustc 1.95 loads the
 /// first 16 bytes of a 20-byte header with one vector load.
 #[inline(always)]
 fn opaque(word: u64) -> u64 {
@@ -206,8 +206,8 @@ pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
     change.apply(checksum)
 }
 
-/// The combined change of up to 2^15 words: one delta that applies to every checksum covering them,
-/// such as the IP and TCP checksums after an address change.
+/// The combined change of up to 2^15 16-bit words. It can be applied to every checksum that covers
+/// these words, such as the IP and TCP checksums after an address change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change(u64);
 
@@ -218,7 +218,7 @@ impl Change {
         self.0 += u64::from(!before) + u64::from(after);
     }
 
-    /// Adds the change of two 16-bit words, such as an address.
+    /// Adds the change of two adjacent 16-bit words, such as an IPv4 address.
     #[inline]
     pub fn long(&mut self, before: u32, after: u32) {
         let before = !before;
@@ -226,7 +226,8 @@ impl Change {
         self.0 += u64::from(after >> 16) + u64::from(after & 0xffff);
     }
 
-    /// Returns the checksum after the change: HC' = ~(~HC + ~m + m').
+    /// Returns the checksum after the change (RFC 1624, equation 3): ~(~checksum + ~m + m'), where
+    /// m stands for the old words and m' for the new ones.
     #[inline]
     pub fn apply(self, checksum: u16) -> u16 {
         let mut sum = self.0 + u64::from(!checksum);

@@ -37,7 +37,7 @@ impl Sum {
         self.0
     }
 
-    /// Returns the sum that is equivalent to a 64-bit sum.
+    /// Folds a 64-bit sum to 32 bits.
     ///
     /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither turns a nonzero
     /// sum into zero.
@@ -47,7 +47,8 @@ impl Sum {
         Self(((wide >> 32) + (wide & 0xffff_ffff)) as u32)
     }
 
-    /// Returns the sum of a number that the packet contains in network order, at an even offset.
+    /// Returns the sum of a 32-bit number that is stored in the packet in network byte order, at an
+    /// even offset.
     #[inline]
     pub(crate) const fn of_number(number: u32) -> Self {
         Self(number.to_be())

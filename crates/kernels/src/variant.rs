@@ -94,7 +94,7 @@ impl Variant {
         self.is_compiled() && self.0.supported()
     }
 
-    /// Creates a variant from a descriptor of the same form as those in the table.
+    /// Wraps a variant's C descriptor, which need not be in the table of variants.
     #[cfg(feature = "bench")]
     pub(crate) fn from_descriptor(v: &'static ffi::Variant) -> Self {
         Self(v)
@@ -173,10 +173,10 @@ impl fmt::Display for VariantError<'_> {
 
 impl Error for VariantError<'_> {}
 
-/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and the other
-/// free functions that use the selected kernels use one variant from now on, in all threads; `None`
-/// restores the best variant for each kernel. Calls that race with the change use either variant.
-/// [`Kernels`] obtained earlier keep their functions.
+/// Forces one variant: from now on, [`checksum::partial`](crate::checksum::partial),
+/// [`copy`](crate::copy()) and the crate's other free functions use its kernels, in all threads.
+/// `None` restores the best variant for each kernel. Calls that race with the change use either
+/// variant. [`Kernels`] obtained earlier keep their functions.
 ///
 /// # Errors
 /// Returns an error, changing nothing, if the variant does not exist or is not supported here.
@@ -251,7 +251,8 @@ impl Kernels {
         self.name
     }
 
-    /// Returns which variant a kernel comes from; the simplest one if several share the function.
+    /// Returns the name of the variant that a kernel comes from. If several variants share the
+    /// function, this is the simplest of them.
     pub fn origin(&self, kernel: Kernel) -> &'static str {
         let same = |v: &&&ffi::Variant| match kernel {
             Kernel::Checksum => v.csum_partial.is_some_and(|f| fn_addr_eq(f, self.csum_partial)),
@@ -333,7 +334,7 @@ impl fmt::Debug for Kernels {
     }
 }
 
-/// Panics if the lengths differ, because the C functions take a single length for both buffers.
+/// Panics if the lengths of source and destination differ: the C functions take a single length.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {

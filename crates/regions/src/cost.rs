@@ -2,15 +2,17 @@
 //! Calibrates the measurement overhead in each thread before its first region, so that it can be
 //! subtracted.
 //!
-//! An empty region measures `inside`: the ticks and counts between its two reads. It adds `pair`,
-//! the cost of its whole entry and exit, to the enclosing region. Therefore, with `v` visits to a
-//! region and `d` visits to regions nested in it, at any depth:
+//! Calibration measures two costs. An empty region measures `inside`: the ticks and counts between
+//! its two reads. It adds `pair`, the cost of its whole entry and exit, to the enclosing region.
+//! Therefore, with `v` visits to a region and `d` visits to regions nested in it, at any depth, the
+//! measured total `shown` exceeds the `true` one:
 //!
 //! ```text
 //! shown = true + v * inside + d * pair
 //! ```
 //!
-//! For the time not spent in inner regions, with `c` visits to directly nested regions:
+//! For a region's own time or counts, outside inner regions, with `c` visits to directly nested
+//! regions:
 //!
 //! ```text
 //! shown - shown by inner regions = true + v * inside + c * (pair - inside)
@@ -32,7 +34,7 @@ const SERIES: usize = 25;
 /// Empty regions per series. Kept low because entering or leaving a region may take a system call:
 /// all series together take 0.05 to 1 ms.
 const PAIRS: u64 = 16;
-/// Unmeasured visits before the first series, while caches are cold.
+/// Visits before the first series that are not measured, because caches are still cold.
 const WARM_UP: u64 = 64;
 
 /// Measures the overhead of a region. `pair` enters and leaves an empty region whose node is

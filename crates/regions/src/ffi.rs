@@ -29,7 +29,8 @@ thread_local! {
 
 fn regions() -> &'static Regions {
     REGIONS.get_or_init(|| {
-        // SAFETY: both functions live as long as this library, and take and return nothing.
+        // SAFETY: both functions exist as long as this library, take no arguments and return
+        // nothing.
         unsafe {
             libc::atexit(write_at_exit);
             libc::pthread_atfork(None, None, Some(note_fork));

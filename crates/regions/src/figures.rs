@@ -65,7 +65,7 @@ pub(crate) fn report(
     }
 }
 
-/// Readings from which one thread's figures are computed.
+/// What the figures of one thread are computed from.
 pub(crate) struct ThreadReport<'a> {
     pub(crate) log: &'a Log,
     pub(crate) cost: &'a Cost,
@@ -246,12 +246,12 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
     }
 }
 
-/// Returns the ticks spent in a region itself, outside its nested regions, with the measurement
-/// overhead subtracted as in `corrected`.
+/// Returns the ticks spent in a region itself, outside the regions nested in it, with the
+/// measurement overhead subtracted as in `corrected`.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
-    // Overhead that a visit to an inner region adds to the enclosing region, without the part
-    // measured by the inner region itself.
+    // What a visit to an inner region adds to the enclosing region, apart from what the inner
+    // region itself measures.
     let around = Estimate {
         value: pair.value - inside.value,
         low: (pair.low - inside.high).max(0.0),

@@ -97,11 +97,12 @@ struct Shared {
     events: OnceLock<Vec<Result<Event, String>>>,
     host_facts: HostFacts,
     names: Mutex<Vec<String>>,
-    /// Number of regions created so far, which is the length of `names`.
+    /// Number of regions created so far: the length of `names`, readable without a lock.
     made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
-    /// CPUs of the threads that were pinned to a single CPU when they began to count.
+    /// CPUs to which measured threads were pinned when they began to count. Threads that were
+    /// allowed on several CPUs are not included.
     pinned: Mutex<Vec<u32>>,
     /// Whether the record is complete. The lock is held while the record's file is written.
     is_finished: Mutex<bool>,

@@ -102,14 +102,15 @@ struct Set {
     outcomes: Vec<Outcome>,
 }
 
-/// The current slice: its set, and the readings at its start.
+/// The slice in progress: its event set, and the readings at its start.
 #[derive(Debug)]
 struct Turn {
     set: usize,
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// State of the counters when they were read; `None` if reading them failed.
+    /// Whether the thread kept its CPU, as recorded when the counters were read; `None` if reading
+    /// them failed.
     mark: Option<Mark>,
 }
 
@@ -345,8 +346,8 @@ impl Set {
         }
     }
 
-    /// Converts an event's index in the set to its index among the events that exist on this
-    /// machine.
+    /// Converts an event's index in the set to its index among the events of the set that exist on
+    /// this machine.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }

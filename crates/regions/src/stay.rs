@@ -17,8 +17,8 @@ pub(crate) struct Stay {
     pub(crate) wall: f64,
     /// Time on a CPU, in ticks.
     pub(crate) on_processor: f64,
-    /// Ticks during which the thread was runnable but waiting for a CPU, if the kernel accounts for
-    /// this time.
+    /// Ticks during which the thread was runnable but waiting for a CPU; `None` if the kernel does
+    /// not account for this time.
     pub(crate) waited: Option<f64>,
     /// Involuntary context switches; `None` if unknown.
     pub(crate) switches: Option<u64>,

@@ -35,7 +35,8 @@ struct Open {
     serial: u64,
 }
 
-/// A node in the thread's log, with its children: each nested region and the index of its node.
+/// A node of the thread's log, with its child nodes: for each region nested in it, the node's
+/// index.
 #[derive(Debug)]
 struct Place {
     node: Arc<Node>,
@@ -235,7 +236,7 @@ impl Open {
             self.places[here].node.add_lost();
             return None;
         };
-        // Places and nodes are added together, so their indices are equal.
+        // Each place is added together with its node, so both have the same index.
         self.places.push(Place { node, inner: Vec::new() });
         self.places[here].inner.push((region, place));
         Some(place)

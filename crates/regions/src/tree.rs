@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that a thread records about its regions: written by that thread, readable by any thread
-//! at any time.
+//! The data that a thread records about its regions. Only this thread writes them; any thread may
+//! read them at any time.
 //!
-//! Every number has one writer, so adding to it is a load and a store. A reader may see a visit
-//! counted while its ticks are still missing, or the reverse: while the thread runs, numbers are
-//! off by at most one visit.
+//! Every number has one writer, so adding to it is a load and a store. While the thread runs, a
+//! reader may see a visit counted whose ticks are still missing, or the reverse, so numbers are off
+//! by at most one visit.
 
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
@@ -57,7 +57,7 @@ pub(crate) type Outcome = Result<Tier, Explanation>;
 /// A region's data in one nesting context, that is, inside one sequence of outer regions.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Region.
+    /// The region, which may have other nodes in other nesting contexts.
     pub(crate) region: Region,
     /// Index of the parent; `None` for the root.
     pub(crate) parent: Option<usize>,
@@ -176,15 +176,15 @@ impl Node {
 /// All data that one thread records about its regions.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Thread ID.
+    /// Thread ID in the kernel (`gettid`).
     pub(crate) tid: u32,
     /// Evidence tier of each event, or why it is not counted.
     pub(crate) outcomes: Vec<Outcome>,
     /// For each event, whether it is read from a counter register.
     pub(crate) registers: Vec<bool>,
-    /// Maximum time in ms between two reads of the counter registers, beyond which counts may wrap.
+    /// How long, in ms, the counter registers may go unread before their counts may have wrapped.
     pub(crate) apart_ms: u64,
-    /// How the counters are read.
+    /// Description of how the counters are read.
     pub(crate) reading: &'static str,
     /// Measurement overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
@@ -257,12 +257,12 @@ impl Log {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that the counters could not be read when a region was entered or left.
+    /// Records that reading the counters failed when a region was entered or left.
     pub(crate) fn lose_counters(&self) {
         self.has_lost_counters.store(true, Relaxed);
     }
 
-    /// Returns whether the counters could not be read at some region entry or exit.
+    /// Returns whether reading the counters ever failed when a region was entered or left.
     pub(crate) fn has_lost_counters(&self) -> bool {
         self.has_lost_counters.load(Relaxed)
     }

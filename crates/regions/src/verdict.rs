@@ -31,8 +31,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// Returns the fraction of ticks during which the thread was off its CPU; `None` if negligible
-    /// or unknown.
+    /// Returns the fraction of the region's ticks during which the thread was off its CPU; `None`
+    /// if this is negligible or unknown.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
         (self.ticks > 0.0 && away > AWAY).then_some(away)

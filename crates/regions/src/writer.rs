@@ -19,8 +19,8 @@ use std::{fs, ptr, thread};
 /// Thread name shown by ps(1) and gdb(1); at most 15 characters.
 const NAME: &str = "linerate-record";
 
-/// First pause between two updates. Each pause is twice the previous one, so that a program that
-/// ends after the first update loses at most two thirds of its data.
+/// First pause between two updates. Each pause is twice as long as the previous one, so a program
+/// that ends after the first update has a record of at least the first third of its run.
 const FIRST: Duration = Duration::from_millis(50);
 
 /// Longest pause between two updates, which limits how much data a long run can lose.
@@ -48,8 +48,8 @@ fn keep(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// Moves the calling thread to CPUs that no measured thread is pinned to and that are not isolated
-/// (`isolcpus`), if there are any and the system allows it.
+/// Moves the calling thread to CPUs that are not isolated (`isolcpus`) and that no measured thread
+/// is pinned to. Does nothing if there are no such CPUs or the system does not allow it.
 pub(crate) fn leave_cpus(pinned: &[u32]) {
     let cpus = |list: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();

@@ -192,8 +192,8 @@ int main(void)
 }
 "#;
 
-/// A C program that acts as a data plane: it enters a region in a loop, reports when the record
-/// contains the region, and ends in the requested way.
+/// A C program that acts like a data plane: it enters a region in a loop, prints a line once the
+/// record contains the region, and ends in the requested way.
 const ENDLESS: &str = r#"
 #include <linerate/regions.h>
 #include <signal.h>

@@ -23,8 +23,8 @@ const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 /// Maximum relative overhead of calling a contestant and starting its chain.
 const START: f64 = 0.01;
 
-/// Minimum fraction of races in which the slower contestant must be identified. In 2.5 % of all
-/// races, the interval of a ratio misses the true value on the side towards 1.
+/// Minimum fraction of races in which the slower contestant must be identified. Not 1, because the
+/// interval of a ratio is expected to be too close to 1 in 2.5 % of all races.
 const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;
@@ -75,8 +75,8 @@ fn share(name: &str, hits: usize, trials: u64, stated: f64, why: &str) {
     println!("{}", Check::share(name, hits as u64, trials, stated, why));
 }
 
-/// Prints the time in ns to open and close an empty window, and how much of it is within the
-/// window's ticks.
+/// Prints how many ns it takes to open and close an empty window, and how many of them the window's
+/// own ticks include.
 fn overhead(clock: &Machine) {
     let (mut whole, mut within) = (Vec::new(), Vec::new());
     for _ in 0..1001 {

@@ -7,12 +7,12 @@
 use crate::clean::{Timed, time};
 use crate::clock::Clock;
 
-/// Window length, and when to stop.
+/// How long a window lasts, and when to stop measuring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Number of consecutive windows without improvement after which to stop.
+    /// Number of consecutive windows without improvement after which the search stops.
     pub wanted: u32,
 }
 
@@ -21,18 +21,18 @@ pub struct Plan {
 pub struct Best {
     /// Time per unit of work in the fastest window, in ns.
     pub ns: f64,
-    /// Units of work in all kept windows.
+    /// Units of work done in all kept windows together.
     pub work: u64,
     /// Total duration of all kept windows, in ns.
     pub total_ns: f64,
-    /// Number of windows kept.
+    /// Number of windows kept because they were clean.
     pub windows: u32,
-    /// Number of windows dropped.
+    /// Number of windows dropped because they were not clean.
     pub dropped: u32,
 }
 
-/// Maximum number of kept windows, as a multiple of [`Plan::wanted`]. Once reached, the fastest
-/// window so far is returned.
+/// Maximum number of kept windows, as a multiple of [`Plan::wanted`]. The search then ends, even if
+/// the times are still improving.
 const MOST_KEPT: u32 = 4;
 
 /// Maximum number of dropped windows while fewer than two are kept, as a multiple of
@@ -47,12 +47,12 @@ const PROBE: u64 = 128;
 /// Keeps windows finite if the clock is stopped.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
-/// Returns the fastest window, as soon as `plan.wanted` consecutive windows have not improved on it
-/// by more than 1 %. Until then, caches may still be warming up after a preemption. If the thread
-/// is preempted often, the search ends after fewer windows, so callers make several passes. `work`
-/// does approximately the requested number of units of work and returns the actual number; `after`
-/// is called with each window. `is_over` is checked before each window, and ends the search if it
-/// returns true. Returns `None` if no window was kept.
+/// Measures `work` in windows until `plan.wanted` consecutive ones have not improved on the fastest
+/// by more than 1 %, and returns the fastest; times may improve at first because caches warm up
+/// after a preemption. If the thread is preempted often, the search ends after fewer windows, so
+/// callers make several passes. `work` does approximately the requested number of units of work and
+/// returns the actual number; `after` is called with each window. `is_over` is checked before each
+/// window, and ends the search if it returns true. Returns `None` if no window was kept.
 ///
 /// The number of units per window is derived from two short trial runs at first, and from the
 /// fastest window later.

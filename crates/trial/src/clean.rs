@@ -25,11 +25,12 @@ pub enum Dropped {
     /// The window took several times as long as the fastest of its kind, although the kernel
     /// recorded no preemption. Most likely, a hypervisor took the CPU.
     FarSlower,
-    /// None of the windows that the sample consists of is valid.
+    /// The sample consists of several windows, none of which is valid.
     NoneKept,
 }
 
-/// The kernel's CPU accounting for the calling thread, as running totals or differences.
+/// The calling thread's wall time, CPU time and context switches, as accounted by the kernel:
+/// running totals, or the differences between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Wall time, in nanoseconds.
@@ -57,7 +58,7 @@ impl Account {
         Self { wall_ns, cpu_ns, switches: clock.involuntary_switches() }
     }
 
-    /// Returns the difference from an earlier reading.
+    /// Returns what was accounted between `earlier` and this reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
@@ -103,7 +104,8 @@ pub struct Timed {
 }
 
 impl<'c, C: Clock> Window<'c, C> {
-    /// Opens a window. Reads the tick counter last, so that the other reads are not timed.
+    /// Opens a window. The tick counter is read last, so that reading the kernel's accounting is
+    /// not timed.
     #[inline]
     pub fn open(clock: &'c C) -> Self {
         let account = Account::now(clock);
@@ -121,7 +123,8 @@ impl<'c, C: Clock> Window<'c, C> {
         self.ticks = self.clock.ticks();
     }
 
-    /// Closes the window. Reads the tick counter first, so that the other reads are not timed.
+    /// Closes the window. The tick counter is read first, so that reading the kernel's accounting
+    /// is not timed.
     #[inline]
     pub fn close(self) -> Timed {
         // Saturating, because the thread may have migrated to a CPU whose counter is behind.
@@ -132,7 +135,8 @@ impl<'c, C: Clock> Window<'c, C> {
 }
 
 impl Timed {
-    /// Returns `figure` if the window is clean.
+    /// Returns `figure`, a value measured in this window, if the window is clean; otherwise the
+    /// reason.
     pub fn keep<T>(&self, figure: T) -> Result<T, Dropped> {
         self.verdict.map(|()| figure)
     }

@@ -24,11 +24,11 @@ pub trait Clock {
     /// reads a counter, milliseconds if it counts timer interrupts.
     fn cpu_step_ns(&self) -> u64;
 
-    /// Returns the thread's involuntary context switches.
+    /// Returns how often the thread has been preempted (involuntary context switches).
     fn involuntary_switches(&self) -> u64;
 }
 
-/// The clocks of this machine.
+/// The clocks of this machine, as opposed to those scripted by a test.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Whether ticks are from the timestamp counter rather than the kernel's clock.
@@ -125,7 +125,7 @@ impl Clock for ThisThread {
     }
 }
 
-/// Number of steps of the CPU-time clock to observe, of which the smallest is used.
+/// Number of steps of the CPU-time clock to observe. The smallest of them is the result.
 const STEPS: usize = 8;
 
 /// Returns the smallest step of the CPU-time clock. It is measured once per process, because

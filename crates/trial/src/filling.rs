@@ -10,7 +10,7 @@ pub struct Fill {
     pub multiple: u64,
     /// Maximum amount of work, even if it does not fill the window.
     pub at_most: u64,
-    /// Maximum number of tries per amount of work; only the fastest one counts.
+    /// Maximum number of tries per amount of work. The fastest try counts.
     pub tries: u32,
 }
 
@@ -18,8 +18,8 @@ pub struct Fill {
 /// of the window, then scaled up; this also warms the caches. `time` does an amount of work and
 /// returns how long it took.
 ///
-/// Uses the fastest of several tries. A single try that is the first to touch its memory, or is
-/// preempted, would make even a small amount appear to fill the window.
+/// Each amount is tried several times, and the fastest try counts: a try that is the first to touch
+/// its memory, or is preempted, would make even a small amount appear to fill the window.
 ///
 /// # Errors
 /// Returns the first error from `time`.

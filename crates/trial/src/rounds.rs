@@ -26,7 +26,7 @@ use std::sync::mpsc::Sender;
 pub struct Rules<'a> {
     /// Name of the measurement, for progress reports.
     pub what: &'a str,
-    /// Names of the contestants, for reporting hangs.
+    /// Names of the contestants, for reporting one that hangs.
     pub contestants: &'a [&'a str],
     /// Placements (memory locations) per contestant, at least 1.
     pub placements: u32,
@@ -47,7 +47,7 @@ pub enum Length {
     Time {
         /// Nominal duration, in nanoseconds.
         ns: u64,
-        /// Required number of valid windows per placement of each contestant.
+        /// Number of valid windows that each placement of each contestant should have.
         kept: u32,
     },
 }
@@ -56,7 +56,7 @@ pub enum Length {
 /// duration.
 const OVERTIME: f64 = 1.5;
 
-/// Position of one window in a race.
+/// One window of a race: which contestant runs, in which round and on which placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Index of the contestant.
@@ -69,8 +69,8 @@ pub struct Turn {
     pub is_first: bool,
 }
 
-/// Returns a function that returns a new random order of the contestants on each call. `seed`
-/// determines the sequence.
+/// Returns a generator of random orders: each call of it returns all contestants' indices in a new
+/// order. `seed` determines the sequence.
 pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..contestants).collect();
@@ -147,7 +147,7 @@ impl Length {
         }
     }
 
-    /// Returns the completed fraction of the race, 0 to 1.
+    /// Returns how much of the race is complete, from 0 to 1.
     fn share(self, round: u32, passed: u64) -> f64 {
         let share = match self {
             Self::Rounds(rounds) => f64::from(round) / f64::from(rounds.max(1)),

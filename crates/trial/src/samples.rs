@@ -19,7 +19,7 @@ pub struct Samples<T> {
     seed: u64,
 }
 
-/// Number of windows: the total, and the invalid ones by reason.
+/// How many windows there are in total, and how many are invalid for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Total number of windows.
@@ -57,7 +57,7 @@ impl<T> Samples<T> {
         self.placements
     }
 
-    /// Returns whether each placement of each contestant has this many valid samples.
+    /// Returns whether each placement of each contestant has at least this many valid samples.
     pub(crate) fn has_kept(&self, wanted: u32) -> bool {
         let kept = |which: usize, placement: usize| {
             let of_placement = self.by_contestant[which].iter().skip(placement);
@@ -94,7 +94,7 @@ impl<T> Samples<T> {
         counts
     }
 
-    /// Applies `figure` to each valid sample.
+    /// Applies `figure` to each valid sample; invalid samples keep their reason.
     pub fn map<U>(&self, figure: impl Fn(&T) -> U) -> Samples<U> {
         let each = |sample: &Result<T, Dropped>| sample.as_ref().map(&figure).map_err(|why| *why);
         let all = self.by_contestant.iter().map(|samples| samples.iter().map(each).collect());

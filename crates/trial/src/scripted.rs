@@ -60,7 +60,7 @@ impl Scripted {
         self.switches.set(self.switches.get() + 1);
     }
 
-    /// Simulates a voluntary wait of `ns` nanoseconds.
+    /// Simulates a voluntary wait of `ns` nanoseconds, during which the thread is off its CPU.
     pub fn sleep(&self, ns: u64) {
         self.wall_ns.set(self.wall_ns.get() + ns);
     }

@@ -39,7 +39,7 @@ impl<'a> Watch<'a> {
         Self { hung: Some(hung), ..self }
     }
 
-    /// Replaces the progress observer for one part of the measurement.
+    /// Returns a copy with another progress observer, for one part of the measurement.
     #[must_use]
     pub fn with_progress<'b>(self, progress: &'b dyn Fn(&str, f64)) -> Watch<'b>
     where
@@ -82,7 +82,7 @@ impl Beat {
         self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
     }
 
-    /// Ends the current window: until the next one starts, the watchdog sees none.
+    /// Ends the current window. Until the next one starts, the watchdog has nothing to check.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -100,8 +100,8 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    /// Returns the contestant whose window was already running at the previous read. Reports each
-    /// window only once.
+    /// Takes the current beat. Returns the contestant if its window was already running at the
+    /// previous call and has not been reported yet.
     fn read(&mut self, beat: u64) -> Option<usize> {
         let is_hung = beat != 0 && beat == self.last && beat != self.reported;
         self.last = beat;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The model as a program that replays traces.
+/// The compiled model, as a program that replays traces.
 struct Replay {
     _folder: TempDir,
     program: PathBuf,
@@ -118,8 +118,8 @@ fn description(machine: &Machine) -> Vec<String> {
     all
 }
 
-/// Runs random strided accesses on the reference, and returns them as a trace along with the
-/// reference's counts. Address ranges are chosen such that every level sometimes misses.
+/// Runs random strided accesses on the reference model. Returns them as a trace, together with the
+/// counts of the reference. Address ranges are chosen such that every level sometimes misses.
 fn mixed(
     rng: &mut fastrand::Rng,
     reference: &mut Reference,

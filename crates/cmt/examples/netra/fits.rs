@@ -13,10 +13,11 @@ const CALLS: u32 = 260;
 /// Maximum relative error of a rate prediction for a configuration that was not used in the fit.
 const ALONE_WITHIN: f64 = 0.07;
 
-/// Cross-validation: a fit to one configuration (`here`) that predicts the other (`there`).
+/// A cross-validation: the parameters are fitted to one configuration (`here`), and the fit
+/// predicts the other one (`there`).
 pub(crate) struct Alone {
     here: &'static str,
-    /// Predicted configuration.
+    /// Name of the configuration that is predicted.
     there: &'static str,
     /// Parameters that can be fitted to configuration `here` alone.
     names: &'static [&'static str],

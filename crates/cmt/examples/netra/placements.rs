@@ -9,10 +9,10 @@ use linerate_report::svg::{Title, counted};
 use std::fs;
 use std::time::Instant;
 
-/// Settings for simulations that determine the rate of one kind of pipe.
+/// Simulation settings for finding the capacity of one kind of pipe.
 const KIND: Run = Run { warm_up_cycles: 250_000, cycles: 1_000_000, seed: 1 };
 
-/// Width in kpps of each rate class in the plot of all placements.
+/// The plot groups placements into classes by rate, each this many kpps wide.
 const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];

@@ -19,7 +19,8 @@ struct Vertex {
     value: f64,
 }
 
-/// Distance of the other initial vertices from the midpoint, as a fraction of the range.
+/// Edge length of the initial simplex, as a fraction of each coordinate's range: one vertex is the
+/// midpoint of the bounds, and each other vertex differs from it by this much in one coordinate.
 const STEP: f64 = 0.12;
 
 /// The function rescaled to the unit cube, with a count of its evaluations.
@@ -68,7 +69,7 @@ pub(super) fn least<E>(
     Ok(scaled(&best.expect("n + 1 points").at, bounds))
 }
 
-/// Performs one iteration. The simplex must be sorted by value.
+/// Replaces the worst vertex or shrinks the simplex. The vertices must be sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())

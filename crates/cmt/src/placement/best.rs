@@ -24,7 +24,7 @@ use super::{Kind, Probe, kinds_of};
 pub struct Alike {
     /// Work of each strand. Each task with an input gets its own link.
     pub runs: Runs,
-    /// Strands in the group.
+    /// Number of strands in the group.
     pub count: u32,
     /// Packets that one strand receives per packet of a flow; greater than 0.
     pub share: f64,
@@ -35,7 +35,7 @@ pub struct Alike {
 pub struct Wanted<'w> {
     /// Chip to place the strands on.
     pub chip: &'w Chip,
-    /// Pipes on which strands may be placed.
+    /// Number of pipes on which strands may be placed.
     pub pipes: u32,
     /// Groups of strands to place.
     pub alike: &'w [Alike],
@@ -55,7 +55,7 @@ pub struct Best {
     pub pipes: Vec<Vec<u32>>,
     /// Rate of the slowest flow in kpps: the lowest capacity of the kinds in use.
     pub kpps: f64,
-    /// Kinds that were simulated.
+    /// Number of kinds that were simulated.
     pub kinds: usize,
 }
 

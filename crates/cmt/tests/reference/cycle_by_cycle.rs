@@ -25,7 +25,7 @@ fn fixed(value: f64) -> u128 {
     (value * 4_294_967_296.0).round() as u128
 }
 
-/// A sequence of integers whose partial sums are the integer parts of a mean's multiples.
+/// Integers with a fractional mean: the sum of the first `k` is `k` times the mean, rounded down.
 struct Multiples {
     mean: u128,
     sum: u128,

@@ -167,8 +167,8 @@ fn four_busy_strands_issue_every_fourth_cycle_and_one_alone_each_cycle() {
     assert_eq!(cpi(&alone, 0), 1.0);
 }
 
-/// A compute-bound strand next to three `while(1)` strands is close to its worst case, next to
-/// three parked strands it is in its best case; a strand that mostly stalls is hardly affected.
+/// A compute-bound strand is close to its worst case next to three `while(1)` strands, and in its
+/// best case next to three parked ones. A strand that mostly stalls is hardly affected.
 #[test]
 fn neighbours_that_spin_cost_what_computes_most() {
     let beside = |bubbles: f64, neighbour: &Runs| {
@@ -178,7 +178,7 @@ fn neighbours_that_spin_cost_what_computes_most() {
     assert_eq!(beside(0.0, &Runs::Parked), 1.0);
     assert_eq!(beside(0.0, &Runs::Busy), 4.0);
     assert!((beside(9.0, &Runs::Parked) - 10.0).abs() < 0.01);
-    // When ready again, the strand is the one that issued least recently, so it is next.
+    // When the strand is ready again, it is the one that issued least recently, so it issues next.
     assert!((beside(9.0, &Runs::Busy) - 10.0).abs() < 0.01);
 }
 

@@ -54,7 +54,7 @@ fn bounds_are_as_wide_as_the_processor() {
     }
 }
 
-/// Bytes with an inaccessible page on either side.
+/// Bytes between two inaccessible pages, one directly before and one directly after them.
 struct Fenced {
     start: *mut u8,
     page: usize,

@@ -16,7 +16,7 @@ pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Returns pseudo-random bytes, always the same for a given seed.
+/// Returns pseudo-random bytes that depend only on the length and the seed.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..bytes).map(|_| random.u8(..)).collect()

@@ -334,8 +334,8 @@ fn an_event_that_is_not_counted_says_why_in_its_place() {
     assert_eq!(report.tier, Tier::Sw);
 }
 
-/// Returns each event's count, and its method or why it is absent, from a report with two events
-/// read from registers and one read through the kernel; `disturb` may spoil a visit.
+/// Returns each event's count, with its method or the reason why it has no count. Two events of the
+/// report are read from registers and one through the kernel; `disturb` may spoil a visit.
 fn by_registers(disturb: fn(&Log, &Node)) -> Vec<(Option<f64>, String)> {
     let outcomes = [Ok(Tier::User), Ok(Tier::User), Ok(Tier::Sw)];
     let mut log = log(&outcomes);
