@@ -19,8 +19,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, median};
 /// instruction cache.
 const ADDS_PER_ITERATION: u32 = 512;
 
-/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most windows of this length contain no
-/// interrupt.
+/// Number of iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most windows of this length
+/// contain no interrupt.
 const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
@@ -32,7 +32,7 @@ const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
 
-/// Iterations per window when measuring additions per cycle: 9 us at 3.7 GHz.
+/// Number of iterations per window for measuring additions per cycle: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
 /// Measures core cycles per tick on the calling thread's CPU, from the fastest of 20 windows. Pin
@@ -47,7 +47,7 @@ const WIDTH_TURNS: u32 = 64;
 /// # Errors
 /// Returns an error if no chain is implemented for this processor, or if the counter is too coarse.
 pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
-    // The first window lets an idle core raise its clock.
+    // This window is not used: it gives an idle core time to raise its clock.
     time_chain(TURNS)?;
     let mut windows = [0.0; WINDOWS];
     for window in &mut windows {
@@ -56,7 +56,8 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations per [`glimpse`] window: about 18 us at 3.7 GHz, or 1,800 ticks of a 10 ns counter.
+/// Number of iterations per [`glimpse`] window: about 18 us at 3.7 GHz, or 1,800 ticks of a counter
+/// with a step of 10 ns.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Measures core cycles per tick on the calling thread's CPU over the next 20 to 70 us. Call it
@@ -102,7 +103,7 @@ pub fn additions_per_cycle() -> Result<f64, Error> {
     })
 }
 
-/// Returns the difference between two consecutive counter reads, in ticks.
+/// Reads the counter twice in a row and returns the difference in ticks.
 fn empty_window() -> u64 {
     let start = ticks_in_order();
     ticks_in_order() - start
@@ -125,7 +126,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
     let slack = 2.0 * empty;
     let fastest = windows.iter().copied().fold(f64::INFINITY, f64::min);
     match median(windows) {
-        // A window is unusable if the slack exceeds a tenth of its length.
+        // A measurement is unusable if the slack exceeds a tenth of the fastest window.
         Some(middle) if fastest.is_finite() && fastest > 10.0 * slack => Ok(Estimate {
             value: cycles / fastest,
             low: cycles / (middle + slack),

@@ -38,7 +38,7 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     Some(names.join(" + ") + &board)
 }
 
-/// Main ID Register (MIDR) fields that identify an ARM core.
+/// Fields of the Main ID Register (MIDR) that identify an ARM core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmCore {
     /// Implementer code; 0x41 is ARM.

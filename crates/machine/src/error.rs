@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Why a property of the machine is unknown.
+/// Why a property of this machine could not be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A system call failed.
@@ -12,30 +12,30 @@ pub enum Error {
     File {
         /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// What is missing or invalid.
         reason: String,
     },
-    /// Not supported on this architecture.
+    /// The operation is not supported on this architecture.
     Unsupported {
-        /// The operation.
+        /// Name of the operation.
         what: &'static str,
-        /// The architecture.
+        /// Name of the architecture.
         architecture: &'static str,
     },
     /// The list of CPUs is unsuitable for the query.
     Cpus {
-        /// The CPUs.
+        /// The CPUs in the list.
         cpus: Vec<u32>,
         /// Why they are unsuitable.
         reason: &'static str,
     },
     /// The measurement was inconclusive.
     CannotTell {
-        /// Quantity to be measured.
+        /// The quantity that was to be measured.
         what: &'static str,
         /// Why the measurement was inconclusive.
         reason: String,
-        /// Suggestion for the user.
+        /// What the user can do about it.
         advice: &'static str,
     },
 }

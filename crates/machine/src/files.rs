@@ -19,7 +19,8 @@ impl Root {
         Self(path.to_owned())
     }
 
-    /// Returns whether this is the root of the machine that the program runs on.
+    /// Returns whether this is `/`, and the files therefore describe the machine that the program
+    /// runs on.
     pub fn is_here(&self) -> bool {
         self.0 == Path::new("/")
     }
@@ -42,12 +43,13 @@ impl Root {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Returns the number in a file.
+    /// Returns the number in a file; `None` if it cannot be read or is not a number.
     pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// Returns the list of CPUs in a file, ascending; empty for an empty file.
+    /// Returns the list of CPUs in a file, ascending; `None` if it cannot be read. Empty for an
+    /// empty file.
     pub fn cpu_list(&self, path: &str) -> Option<Vec<u32>> {
         let text = fs::read_to_string(self.path(path)).ok()?;
         parse_cpu_list(text.trim()).ok()
@@ -81,7 +83,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Reads a file and returns the result of `parse` for its text.
+/// Reads a file and parses its text with `parse`.
 pub(crate) fn read_as<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,

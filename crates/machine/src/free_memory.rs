@@ -10,12 +10,12 @@
 use crate::{Root, groups};
 use linerate_linux::MemoryLimits;
 
-/// Upper limit on an allocation.
+/// An upper limit on how much memory to allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Maximum bytes to allocate.
+    /// Maximum number of bytes to allocate.
     pub bytes: u64,
-    /// Why, in a few words.
+    /// What imposes the limit, in a few words.
     pub reason: String,
 }
 
@@ -100,7 +100,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns half of the free memory in each control group that contains this process.
+/// Returns half of the memory that is still free in each control group that contains this process.
 fn of_groups(root: &Root) -> Vec<Limit> {
     let limit = |folder: String| {
         let bytes = free_in_group(root, &folder)? / 2;

@@ -24,7 +24,7 @@ pub struct CpuQuota {
     pub cpus: f64,
     /// File that sets the limit, relative to the root.
     pub file: String,
-    /// Content of the file that means no limit.
+    /// What to write to the file so that there is no limit.
     pub none: &'static str,
 }
 
@@ -35,14 +35,15 @@ impl CpuQuota {
     }
 }
 
-/// Returns the tightest CPU limit among the groups in these directories.
+/// Returns the CPU quota of the group with the tightest one, among the groups in these directories;
+/// `None` if no group has a quota.
 pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
     quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
 }
 
-/// Returns one group's limit. In cgroup v2, quota and period are in one file, with `max` for no
-/// limit; in v1, each has its own file, with -1 for no limit.
+/// Returns the CPU quota of one group. In cgroup v2, quota and period are in one file, with `max`
+/// for no limit; in v1, each has its own file, with -1 for no limit.
 pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");

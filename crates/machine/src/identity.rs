@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Identifies the CPU by the numbers used in vendors' manuals.
+//! Identifies the processor by the numbers that its vendor's manuals use.
 //!
 //! Human-readable names are in [`provenance`](crate::provenance()). Processor features are not
 //! covered.

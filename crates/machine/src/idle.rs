@@ -22,7 +22,7 @@ struct Account {
     free: u64,
 }
 
-/// Minimum ticks for computing a fraction.
+/// Minimum number of accounting ticks from which a fraction is computed.
 const LEAST_TICKS: u64 = 5;
 
 /// Sleeps for `window` and returns the fraction (0 to 1) of that time in which `cpus` were not idle

@@ -9,7 +9,7 @@ use crate::cpuinfo::{self, arm_cores};
 use crate::files::read;
 use std::path::Path;
 
-/// The platform below the kernel.
+/// What the kernel runs on: hardware, a hypervisor, or an emulator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
     /// Hypervisor or emulator; `None` on bare metal or if unknown.
@@ -36,7 +36,7 @@ impl Platform {
     }
 }
 
-/// Inputs from which the platform is determined.
+/// The facts from which the platform is determined.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
     /// Contents of /proc/cpuinfo; empty if unreadable.

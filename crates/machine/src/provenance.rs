@@ -70,8 +70,8 @@ fn cpu_quota() -> Option<f64> {
     groups::cpu_quota(&root, &folders).map(|quota| quota.cpus)
 }
 
-/// Returns the cores of which `cpus` contains more than one hardware thread, each as a list of
-/// those threads.
+/// Returns the SMT siblings among `cpus`: a list of logical CPUs for each core of which `cpus`
+/// contains more than one.
 fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
     let siblings = Topology::read(cpus).cpus.into_iter().filter_map(|cpu| cpu.siblings.ok());
     let together = |all: Vec<u32>| all.into_iter().filter(|cpu| cpus.contains(cpu)).collect();

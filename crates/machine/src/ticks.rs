@@ -114,8 +114,8 @@ pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// Duration of the first call to [`tick_rate`]. The uncertainty of 100 ns at each end totals 10 ppm
-/// of it.
+/// How long the first call to [`tick_rate`] takes. The uncertainty of 100 ns at each end is 10 ppm
+/// of this in total.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// Returns the ticks per second of [`monotonic_ns`], with bounds. The first call in a process
@@ -183,7 +183,7 @@ mod tests {
         assert!(before < elsewhere && elsewhere < ticks());
     }
 
-    /// The bounds are certain, so those of two measurements must always overlap.
+    /// Bounds are certain, so those of two measurements must always overlap.
     #[test]
     fn two_calibrations_agree_within_their_bounds() {
         let (cached, longer) = (tick_rate(), measure_rate(Duration::from_millis(100)));

@@ -87,7 +87,7 @@ impl Cpu {
 /// A machine's logical CPUs, or a requested subset in the order requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// One entry per CPU.
+    /// The CPUs, in the order requested.
     pub cpus: Vec<Cpu>,
 }
 
@@ -97,7 +97,7 @@ impl Topology {
         Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
     }
 
-    /// Like [`Topology::read`], with the CPU directories below `root`.
+    /// Like [`Topology::read`], but reads the CPU directories below `root`.
     pub fn read_from(root: &Path, cpus: &[u32]) -> Self {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
@@ -132,7 +132,7 @@ impl Topology {
     }
 }
 
-/// A CPU's rank in the order of [`Topology::pick`]; fields are compared in order.
+/// Sort key for the order of [`Topology::pick`]; fields are compared from first to last.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     thread_of_core: usize,
@@ -197,7 +197,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A synthetic /sys in a directory.
+    /// A synthetic /sys directory tree.
     struct Sys(TempDir);
 
     impl Sys {
@@ -283,7 +283,7 @@ mod tests {
         assert!(error.to_string().contains("cpu3/cache: the kernel reports no cache"), "{error}");
     }
 
-    /// A POWER8 with eight threads per core, and firmware that does not number packages.
+    /// A POWER8 with eight threads per core, whose firmware does not number packages.
     #[test]
     fn one_thread_of_each_core_before_a_second() {
         let sys = Sys::new();

@@ -22,8 +22,8 @@ use std::time::Instant;
 const BYTES: u64 = 10_000_000_000;
 /// Stream bytes with `--test`, which CI passes to all benches.
 const BYTES_BRIEF: u64 = 100_000_000;
-/// Number of stream bytes that one exchange or connection stands for, because either costs about as
-/// much as sending 1000 bytes.
+/// Number of stream bytes that one exchange or connection replaces in a run, because it costs about
+/// as much as sending this many bytes.
 const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
@@ -124,8 +124,8 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
     Ok(None)
 }
 
-/// Negative control: corrupts segments with checksums disabled. If the comparison misses this, the
-/// tables above prove nothing.
+/// A negative control: corrupts segments while checksums are disabled. If comparing the data does
+/// not detect the corruption, the tables above prove nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
     let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();

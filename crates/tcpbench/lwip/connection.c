@@ -7,7 +7,7 @@
 struct lr_lwip_settings lr_settings;
 static u8_t arg_id;
 static struct tcp_pcb *connection, *listener;
-/* Data received in order but not yet read, apart from read_bytes of the first piece. */
+/* Data received in order but not yet read. Of the first piece, read_bytes bytes have been read. */
 static struct pbuf *unread, *unread_last;
 static size_t read_bytes;
 static int is_waiting, is_shut, is_peer_done, is_widened;
@@ -44,7 +44,7 @@ static err_t on_data(void *unused, struct tcp_pcb *from, struct pbuf *data, err_
 	return ERR_OK;
 }
 
-/* Makes this the plug-in's only connection. */
+/* Makes a control block the plug-in's only connection. */
 static void adopt(struct tcp_pcb *adopted)
 {
 	connection = adopted;
@@ -69,7 +69,10 @@ static err_t on_accept(void *unused, struct tcp_pcb *accepted, err_t error)
 	return ERR_OK;
 }
 
-/* Frees unread data piece by piece: unlike lwIP's chains, ours has no valid total length. */
+/*
+ * Frees unread data piece by piece. Its total length is not valid, unlike that of lwIP's own
+ * chains.
+ */
 static void forget_unread(void)
 {
 	while (unread) {
@@ -168,7 +171,10 @@ size_t lr_send_room(void)
 	return tcp_sndbuf(connection);
 }
 
-/* Limit per tcp_write(), which takes a 16-bit length: whole segments, so that the last is full. */
+/*
+ * Maximum bytes per tcp_write(), which takes a 16-bit length: whole segments, so that the last one
+ * is full, too.
+ */
 #define WRITE_MAX (0xffff / LR_SEGMENT * LR_SEGMENT)
 
 size_t lr_send(const void *src, size_t bytes)
@@ -186,7 +192,10 @@ size_t lr_send(const void *src, size_t bytes)
 	return done;
 }
 
-/* Tells lwIP that bytes were read, in steps, because tcp_recved() takes a 16-bit length. */
+/*
+ * Reports to lwIP that bytes were read; in several steps, because tcp_recved() takes a 16-bit
+ * length.
+ */
 static void tell_read(size_t bytes)
 {
 	while (connection && bytes) {

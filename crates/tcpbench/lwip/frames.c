@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Outgoing frames, which are kept until they are fetched and dropped, and incoming frames. */
+/*
+ * Incoming frames, and outgoing frames, which are kept until the program has fetched and dropped
+ * them.
+ */
 #include "parts.h"
 
-/* Queue capacity: a power of two above the segments of a full window plus an ACK for each. */
+/*
+ * Queue capacity: a power of two above the number of segments in a full window plus an ACK for
+ * each.
+ */
 #define SENT_FRAMES 16384
 
 static struct pbuf *sent_frames[SENT_FRAMES];
 static unsigned sent_in, sent_out;
 
 /*
- * Queues a reference, not a copy: lwIP retransmits a segment only when it holds the only reference.
+ * Queues a reference to the frame, not a copy. The frame does not change meanwhile: lwIP retransmits
+ * a segment only when it holds the only reference.
  */
 err_t lr_on_output(struct netif *netif, struct pbuf *frame, const ip4_addr_t *to)
 {

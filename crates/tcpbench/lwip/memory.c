@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Blocks of the same size are adjacent in regions of 1 MiB, each of which starts with the index of
- * its size. Freed blocks of a size form a stack, so that the most recently used one, which is still
- * in the cache, is reused first:
+ * Each region of 1 MiB holds blocks of one size, and starts with the index of this size. Freed
+ * blocks of a size form a stack, so that the most recently used one, which is still in the cache,
+ * is reused first:
  *
- *	take(bytes):  size = number of lines, made odd; pop its stack, or cut a new block
- * give(block):   size = the index at the start of the block's region; push
+ *         take(bytes):  size = number of lines, made odd; pop its stack, or cut a new block
+ * 	give(block):   size = the index at the start of the block's region; push
  *
  * The number of lines is made odd because blocks a power of two apart would compete for the same
  * cache sets. Regions are only freed all at once.
@@ -32,7 +32,7 @@ struct block {
 
 static struct {
 	struct block *freed;
-	/* Unused rest of the latest region of this size. */
+	/* Part of this size's latest region that has not been cut into blocks yet. */
 	unsigned char *uncut;
 	size_t uncut_bytes;
 } sizes[SIZES];

@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-/* Allocates bytes, aligned to 64; returns null if out of memory, or for more than 16 KiB. */
+/*
+ * Allocates a block, aligned to 64 bytes. Returns null if out of memory, or for more than 16 KiB.
+ */
 void *lr_memory_take(size_t bytes);
 /* Like lr_memory_take(), for count * bytes bytes, zeroed. */
 void *lr_memory_take_zeroed(size_t count, size_t bytes);

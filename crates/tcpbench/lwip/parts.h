@@ -13,7 +13,7 @@
 
 /* routines.c */
 
-/* Nonzero if no checksums are computed. */
+/* Nonzero while no checksums are computed. */
 extern int lr_are_sums_off;
 void lr_use(const struct lr_lwip_routines *named);
 void lr_set_watch(const struct lr_lwip_watch *named);

@@ -36,7 +36,7 @@ struct lr_lwip_routines {
 /* Classes of source alignment: the address modulo 64, in steps of 8. */
 #define LR_LWIP_ALIGNMENTS 8
 
-/* Statistics of the calls of one routine, or of inline sums, while they are watched. */
+/* Statistics of the calls of one routine, or of inline sums, collected while calls are watched. */
 struct lr_lwip_tally {
 	uint64_t calls, bytes, ticks;
 	uint64_t lengths[LR_LWIP_LENGTHS];
@@ -50,18 +50,19 @@ struct lr_lwip_watch {
 	/* Reads a timestamp; null if calls are not counted and timed. */
 	uint64_t (*ticks)(void);
 	/*
-	 * Byte with the running routine, for other threads to read at any time; null if none does.
+	 * Byte that always holds the number of the running routine, for other threads to read; null
+	 * if there are no such threads.
 	 */
 	uint8_t *activity;
 };
 
 /* Which side computes the checksums of TCP and IP. */
 enum {
-	/* Neither: they are sent as 0 and not verified. */
+	/* No side: they are sent as 0 and not verified. */
 	LR_LWIP_SUMS_OFF,
-	/* lwIP, with the routines. */
+	/* lwIP computes and verifies them, with the routines. */
 	LR_LWIP_SUMS_LWIP,
-	/* lwIP for outgoing frames; incoming ones have been verified before they are handed in. */
+	/* lwIP computes them for outgoing frames. Incoming frames have been verified before. */
 	LR_LWIP_SUMS_ARRIVE_VERIFIED,
 };
 
@@ -106,7 +107,7 @@ struct lr_lwip_table {
 	const char *lwip;
 
 	/*
-	 * Starts lwIP; called once, before all other functions but use(). Returns 0 if lwIP
+	 * Starts lwIP; called once, before any other function except use(). Returns 0 if lwIP
 	 * refuses.
 	 */
 	int (*begin)(const struct lr_lwip_settings *settings);
@@ -134,7 +135,7 @@ struct lr_lwip_table {
 	size_t (*send)(const void *src, size_t bytes);
 	size_t (*receive)(void *dst, size_t bytes);
 	void (*close)(void);
-	/* Sends pending data, as far as allowed. */
+	/* Sends as much of the pending data as TCP allows now. */
 	void (*flush)(void);
 
 	/*
@@ -144,21 +145,21 @@ struct lr_lwip_table {
 	struct lr_lwip_frame (*sent)(void);
 	void (*drop)(void *handle);
 	/*
-	 * Allocates an incoming frame, to be filled and passed to input() or drop(); null handle:
-	 * no memory.
+	 * Allocates an incoming frame, to be filled and passed to input() or drop(). The handle is
+	 * null if there is no memory.
 	 */
 	struct lr_lwip_frame (*room)(size_t bytes);
 	/* Hands in an incoming frame, which belongs to lwIP from then on. */
 	void (*input)(void *handle);
 	/*
-	 * Hands in an incoming frame in two parts, headers and payload, which are used in place
-	 * until reclaim() returns owner. Returns 0 if out of memory: the frame is lost.
+	 * Hands in an incoming frame in two parts, headers and payload. lwIP uses both in place
+	 * until reclaim() returns `owner`. Returns 0 if out of memory; the frame is then lost.
 	 */
 	int (*input_in_place)(void *headers, size_t header_bytes, void *payload,
 			      size_t payload_bytes, void *owner);
 	/* Returns the owner of a frame that lwIP no longer needs, or null. */
 	void *(*reclaim)(void);
-	/* Segments dropped because a checksum did not match. */
+	/* Returns the number of segments dropped because a checksum did not match. */
 	uint64_t (*bad_checksums)(void);
 };
 

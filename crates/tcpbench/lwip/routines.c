@@ -54,7 +54,10 @@ static void leave(unsigned which, const void *src, size_t bytes, uint64_t before
 		__atomic_store_n(watch.activity, LR_LWIP_NONE, __ATOMIC_RELAXED);
 }
 
-/* Sums short data inline: wider loads from a newly written header defeat store forwarding. */
+/*
+ * Returns whether data is short enough to sum inline: it may be a header that was just written,
+ * where wider loads would defeat store forwarding.
+ */
 static int is_inline(size_t bytes)
 {
 	return bytes <= routines.inline_bytes && bytes % 4 == 0;

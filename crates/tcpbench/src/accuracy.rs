@@ -20,7 +20,7 @@ use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
 use std::rc::Rc;
 
-/// Maximum absolute error of a share.
+/// Maximum error of a share, as an absolute difference between fractions.
 const POINTS: f64 = 0.05;
 
 /// Limits on the total time of individually timed calls, relative to the time that the same calls
@@ -28,8 +28,8 @@ const POINTS: f64 = 0.05;
 /// surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 
-/// Checks the shares with `measurements` runs per stack under each of two patterns, and the timing
-/// of calls whose result is late. Requires one CPU to run on and another to sample from.
+/// Checks the shares with `measurements` runs per stack and pattern, and the timing of calls whose
+/// result arrives late. Requires two CPUs: one to run on, and one to sample from.
 ///
 /// # Errors
 /// Returns an error if a session fails.
@@ -55,7 +55,7 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-/// Measures routines of known duration in a stack with both methods.
+/// Lets a stack use routines of known duration, and measures their shares with both methods.
 fn of_stack(
     stack: &dyn Stack,
     pattern: Pattern,
@@ -91,7 +91,7 @@ fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     Check::at_most(name, error, known.len() as u64, POINTS, what)
 }
 
-/// Returns the largest error among the three shares, or why it is unknown.
+/// Returns the largest error of the three shares, or why one of them is unknown.
 fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     let truth = truth.ok_or("other programs used the CPU")?;
     let mut largest: f64 = 0.0;

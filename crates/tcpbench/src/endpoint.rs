@@ -22,9 +22,9 @@ pub struct Config {
     /// Capacity of the send buffer and of the receive buffer in bytes, ideally a multiple of
     /// `segment`.
     pub buffer: usize,
-    /// Checksum and copy routines.
+    /// Checksum and copy routines that the stack should use.
     pub routines: Routines,
-    /// Component that computes the checksums, if any.
+    /// Which component computes the checksums, if any does.
     pub checksums: Checksums,
     /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
@@ -54,7 +54,7 @@ pub enum State {
     Closing,
 }
 
-/// Endpoint counters since creation.
+/// What an endpoint has counted since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames sent.
@@ -85,7 +85,7 @@ pub trait Endpoint {
     /// Copies in-order received data to `into`, and returns the number of bytes.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
-    /// Closes this direction. Data already sent will still arrive.
+    /// Closes the sending direction. Data already sent will still arrive.
     fn close(&mut self);
 
     /// Processes frames that have arrived at the port, runs timers, and sends pending frames.
@@ -98,12 +98,12 @@ pub trait Endpoint {
     /// Returns the counters.
     fn counters(&self) -> Counters;
 
-    /// Starts timing calls to routines by reading the timestamp counter around each call as
-    /// `reading` specifies, or stops timing if it is `None`. Resets the statistics.
+    /// Starts timing calls to the routines: the timestamp counter is read before and after each
+    /// call, as `reading` specifies. `None` stops timing. Either resets the statistics.
     fn watch(&mut self, reading: Option<Reading>);
 
-    /// Starts or stops storing the number of the current [`Activity`](crate::routines::Activity) in
-    /// `activity`, where a sampler can read it. Stops timing in either case.
+    /// Starts storing the number of the current [`Activity`](crate::routines::Activity) in
+    /// `activity`, where a sampler can read it; `None` stops this. Timing stops in either case.
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>);
 
     /// Returns statistics on calls to routines since [`watch`](Self::watch).
@@ -118,8 +118,8 @@ pub trait Stack {
     /// Returns the stack's version, for provenance.
     fn version(&self) -> String;
 
-    /// Returns whether the stack calls the set's routines, through the seam, for its internal
-    /// copies and checksums.
+    /// Returns whether the stack's internal copies and checksums use the routine set as well,
+    /// through the seam.
     fn copies_by_routines(&self) -> bool;
 
     /// Creates an endpoint.

@@ -6,18 +6,18 @@ use std::fmt;
 /// A failed run, with its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Unknown name. The message lists the valid ones.
+    /// There is no item with this name. The message lists the valid names.
     Unknown {
         /// What the name refers to: a routine set, a pattern, a mix.
         what: &'static str,
-        /// The name.
+        /// The name as given.
         name: String,
         /// Valid names.
         known: Vec<String>,
     },
     /// A routine returned a wrong result.
     WrongRoutine {
-        /// Set name.
+        /// Name of the routine set.
         set: String,
         /// First difference from the specification.
         difference: String,
@@ -26,22 +26,22 @@ pub enum Error {
     Stack {
         /// Stack name.
         stack: String,
-        /// The stack's message.
+        /// What the stack does not support, in its own words.
         reason: String,
     },
-    /// No progress for too long.
+    /// The run made no progress for too long.
     Stuck(Box<Stuck>),
     /// Received data differs from the data sent.
     Corrupt {
         /// Stack name, or both names if they differ.
         stacks: String,
-        /// Set name.
+        /// Name of the routine set.
         set: String,
         /// Position in the stream.
         byte: u64,
-        /// Sent value.
+        /// The byte that was sent.
         expected: u8,
-        /// Received value.
+        /// The byte that was received.
         got: u8,
     },
     /// The connection ended although neither side had closed it.
@@ -50,21 +50,21 @@ pub enum Error {
         stacks: String,
         /// Pattern name.
         pattern: String,
-        /// Set name.
+        /// Name of the routine set.
         set: String,
         /// Payload bytes received so far.
         bytes: u64,
     },
 }
 
-/// Details of a stalled run.
+/// A run that made no progress, and its state when it was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// Stack name, or both names if they differ.
     pub stacks: String,
     /// Pattern name.
     pub pattern: String,
-    /// Set name.
+    /// Name of the routine set.
     pub set: String,
     /// Virtual seconds without progress.
     pub seconds: u64,
@@ -74,7 +74,7 @@ pub struct Stuck {
     pub bytes: u64,
     /// Frames that receivers dropped because of a bad checksum.
     pub bad_checksums: u64,
-    /// Last segment on the wire.
+    /// Description of the last segment on the wire.
     pub segment: String,
 }
 

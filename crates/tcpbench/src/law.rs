@@ -54,7 +54,7 @@ const LINK: f64 = 1250.0;
 /// Buffer size in bytes, larger than the window ever gets.
 const BUFFER: usize = 4 << 20;
 
-/// Segments that must be lost before measuring begins.
+/// Number of segments that must have been lost before measuring begins.
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "exponents: log-log least squares over all points and seeds; constant: \
@@ -62,12 +62,12 @@ const METHOD: &str = "exponents: log-log least squares over all points and seeds
 const METHOD_POINT: &str = "median of bytes per unit of virtual time";
 const STOPPED: &str = "stopped before all points were measured";
 
-/// Size of the experiment.
+/// How much to measure per point.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Number of segments delivered in a run.
     pub segments: u64,
-    /// Runs per point, each with a different seed.
+    /// Number of runs per point, each with a different seed.
     pub seeds: u64,
 }
 
@@ -133,8 +133,8 @@ fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     }
 }
 
-/// Returns the exponents of loss, segment size and RTT, and the constant, if every point was
-/// measured; a subset of the points does not determine all of them.
+/// Returns the exponents of loss, segment size and RTT, and the constant. They are absent if only
+/// some of the points were measured, which do not determine all four.
 fn fitted(is_whole: bool, observed: &[(Point, f64)]) -> [Figure; 4] {
     let estimates = is_whole.then(|| {
         let [_, loss, segment, round_trip] = fit(observed);
@@ -169,8 +169,8 @@ fn bytes_per_second(
         segment: point.segment,
         buffer: BUFFER,
         impairments,
-        // Without Nagle's algorithm, partial segments would fill up a window that is not a multiple
-        // of the segment size.
+        // Without Nagle's algorithm, the sender would fill a window that is not a multiple of the
+        // segment size with partial segments.
         nagle: true,
         congestion: Congestion::Reno,
         ack_delay: ACK_DELAY,
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Uses realistic errors: log-normal, with a standard deviation of 5 %.
+    /// The rates have realistic errors: log-normal, with a standard deviation of 5 %.
     #[test]
     fn nineteen_of_twenty_intervals_hold_the_exponent() {
         const TRIALS: usize = 500;

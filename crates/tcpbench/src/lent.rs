@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frame bytes that stay in the sending stack's memory. Lending goes through a trait to keep the
-//! wire independent of the stack.
+//! Bytes of a frame that stay in the sending stack's memory. The stack lends them through a trait,
+//! so the wire does not depend on the stack.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) trait Lender {
     unsafe fn take_back(&self, handle: NonNull<c_void>);
 }
 
-/// Bytes lent by a stack. Returned on drop, without allocation.
+/// Bytes lent by a stack. Dropping this value returns them, without allocating memory.
 pub(crate) struct Lent {
     lender: Rc<dyn Lender>,
     handle: NonNull<c_void>,

@@ -13,7 +13,7 @@ pub const SERVER_PORT: u16 = 5001;
 /// Combined size of the IPv4 and TCP headers of a data segment in bytes; neither has options.
 pub const HEADER_BYTES: usize = 40;
 
-/// One end of the connection.
+/// One of the two ends of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Opens connections.
@@ -40,14 +40,14 @@ impl Side {
     }
 }
 
-/// Component that computes and verifies TCP checksums.
+/// Which component computes and verifies TCP checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksums {
-    /// The set's routines.
+    /// The routines of the set being measured.
     Routines,
     /// The stack's built-in code.
     Stack,
-    /// Nothing, as an upper bound on the speedup: checksums are sent as 0 and not verified.
+    /// None: checksums are sent as 0 and not verified, which gives an upper bound on the speedup.
     Off,
 }
 

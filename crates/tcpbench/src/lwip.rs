@@ -56,7 +56,7 @@ impl Lwip {
         Self::from_folders(folders())
     }
 
-    /// Searches only these directories.
+    /// Searches only these directories for the plug-in.
     pub fn from_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders }
     }
@@ -150,7 +150,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
 /// Largest window that can be advertised with a shift of 7 (`TCP_RCV_SCALE` in the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
-/// Zero-copy frames in use by lwIP.
+/// Zero-copy frames that lwIP is still using.
 #[derive(Debug, Default)]
 struct InPlace {
     frames: Vec<Option<Frame>>,
@@ -183,7 +183,7 @@ struct LwipEndpoint {
     copies: bool,
     in_place: InPlace,
     counters: Counters,
-    /// Whether a call since the last poll may have produced frames.
+    /// Whether anything was called since the last poll that may have produced frames.
     is_stirred: bool,
 }
 

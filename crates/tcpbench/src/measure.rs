@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures how much each set speeds up a stack under a pattern, with interleaved slices of work.
+//! Measures how much each routine set speeds up a stack under a traffic pattern, with interleaved
+//! slices of work.
 //!
 //! ```text
 //! for each set: do some work over an impaired wire; open some connections; find the amount of work
@@ -35,14 +36,14 @@ use std::rc::Rc;
 /// CPU time per slice: at most half of a typical scheduler time slice.
 const SLICE_NS: u64 = 1_500_000;
 
-/// Maximum attempts at finding the amount of work that fills a slice.
+/// Maximum number of attempts to find the amount of work that fills a slice.
 const FILLING_TRIES: u32 = 4;
 
 /// Connections per set, each with its own memory. The minimum and maximum of six values enclose the
 /// median over all possible connections with a confidence of 96.9 % (`median_interval`).
 const SESSIONS: u32 = 6;
 
-/// Minimum clean slices per connection.
+/// Minimum number of clean slices per connection.
 const SLICES_MIN: u32 = 3;
 
 const METHOD: &str = "CPU time of the thread that runs client and server; 1.5 ms slices, with sets \
@@ -54,7 +55,7 @@ struct Contestant {
     set: Set,
     /// Connections, each with its own memory.
     sessions: Vec<Session>,
-    /// Work per slice.
+    /// Amount of work per slice: bytes, exchanges or connections.
     amount: u64,
 }
 
@@ -123,8 +124,8 @@ pub fn measure(
     })
 }
 
-/// Runs some work with each set over an impaired wire. The set without checksums runs only over a
-/// clean wire.
+/// Runs some work with each set over an impaired wire, to check that all data arrives unchanged.
+/// The set without checksums runs only over a clean wire.
 fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
     let mut last = TcpProof::default();
     for set in sets {
@@ -217,7 +218,7 @@ impl Race<'_> {
         }
     }
 
-    /// Estimates a rate from its value in each clean slice.
+    /// Estimates a rate from the clean slices, each of which gives one value.
     fn rate(&self, of: usize, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
         let figures = self.slices.map(|slice| figure(slice) * scale);
         match figures.estimate(of, CONFIDENCE) {
@@ -226,7 +227,7 @@ impl Race<'_> {
         }
     }
 
-    /// Returns the rate relative to another set's, round by round.
+    /// Returns how many times the rate of another set this set achieves, compared round by round.
     fn ratio(&self, index: usize, other: &str) -> Figure {
         let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
         let Some(other) = self.sets.iter().position(|set| set.name() == other) else {

@@ -10,7 +10,7 @@ pub(crate) const IP_HEADER: usize = 20;
 /// IP protocol number for TCP.
 const TCP: u8 = 6;
 
-/// Returns the partial sum of the pseudo-header for a segment of `bytes` bytes.
+/// Returns the partial sum of the TCP pseudo-header for a segment of `bytes` bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
     // At most the largest frame size, which is limited by the frame pool.
@@ -33,7 +33,7 @@ pub(crate) fn is_formed(packet: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
 
-/// Returns whether this is the sum of an intact header, or of an intact segment with its
+/// Returns whether `sum` is that of intact data: of an IP header, or of a segment with its
 /// pseudo-header.
 pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX

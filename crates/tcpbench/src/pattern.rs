@@ -57,7 +57,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the unit of work is a byte rather than an exchange or a connection.
+    /// Returns whether the unit of work is a byte; otherwise, it is an exchange or a connection.
     pub const fn is_about_bytes(self) -> bool {
         matches!(self, Self::Bulk | Self::Jumbo | Self::Mixed)
     }
@@ -162,7 +162,7 @@ impl Mix {
         &self.name
     }
 
-    /// Returns where the length distribution comes from, for the report.
+    /// Returns the source of the length distribution, for the report.
     pub fn source(&self) -> &'static str {
         self.source
     }

@@ -11,8 +11,8 @@ use crate::wire::Impairments;
 use linerate_record::tcp::TcpProof;
 use std::rc::Rc;
 
-/// Impairments that all occur often, but rarely enough for a stack that doubles its timer on each
-/// loss to make progress.
+/// Impairments that are frequent, but not so frequent that a stack makes no progress if it doubles
+/// its retransmission timer on each loss.
 pub const ROUGH: Impairments = Impairments {
     loss: 0.005,
     reorder: 0.01,

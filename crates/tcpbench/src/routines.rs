@@ -13,7 +13,7 @@ pub(crate) use seam::empty_call_ticks;
 pub use seam::{Activity, Reading, Seam};
 pub use tally::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Tallies, Tally};
 
-/// A checksum routine, a copy routine, and optionally a combined one.
+/// The routines of one set: checksum, copy, and optionally both combined.
 #[derive(Clone, Copy, Debug)]
 pub struct Routines {
     name: &'static str,
@@ -50,7 +50,7 @@ impl Routines {
         routines.expect("plain C runs everywhere")
     }
 
-    /// Returns the white paper's C checksum with the C library's copy, its "Libc" configuration.
+    /// Returns the white paper's C checksum with the C library's copy; the paper calls this "Libc".
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
         let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
@@ -58,7 +58,8 @@ impl Routines {
         Self { name: LIBC, copy, ..Self::document() }
     }
 
-    /// Returns routines whose checksum is off by one carry for some inputs, to test the checks.
+    /// Returns routines with a deliberately wrong checksum, which is off by one carry for some
+    /// inputs. For testing the checks.
     pub fn wrong_by_a_carry() -> Self {
         let routines = Self::of_variant(bench::wrong_by_a_carry());
         routines.expect("plain C runs everywhere")
@@ -85,15 +86,15 @@ impl Routines {
     }
 }
 
-/// Set with the default routines.
+/// Name of the set with linerate's default routines.
 pub const SELECTED: &str = "selected";
-/// Set with the white paper's C routines.
+/// Name of the set with the white paper's C routines.
 pub const DOCUMENT: &str = "document";
-/// Set with the white paper's C checksum and the C library's copy.
+/// Name of the set with the white paper's C checksum and the C library's copy.
 pub const LIBC: &str = "libc";
-/// Set that uses the stack's own checksums.
+/// Name of the set that uses the stack's own checksums.
 pub const STACK: &str = "stack";
-/// Set without checksums, as an upper bound on the speedup.
+/// Name of the set without checksums, which gives an upper bound on the speedup.
 pub const OFF: &str = "off";
 
 /// A routine set to compare, and the component that computes the checksums.

@@ -14,7 +14,7 @@ use linerate_record::kernels::Skipped;
 use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
 use linerate_trial::Watch;
 
-/// Run options.
+/// What to measure, and how.
 pub struct Request {
     /// Stacks to measure.
     pub stacks: Stacks,
@@ -38,11 +38,11 @@ pub struct Request {
     pub law: bool,
 }
 
-/// Stacks to measure.
+/// The stacks to measure, and those that are not available.
 pub struct Stacks {
     /// Available stacks.
     pub present: Vec<Box<dyn Stack>>,
-    /// Missing stacks, and how to install them.
+    /// Stacks that are not available, and how to install them.
     pub skipped: Vec<Skipped>,
 }
 
@@ -85,7 +85,8 @@ impl Stacks {
     }
 }
 
-/// Measures everything that `request` names, on its CPU. Reports the completed fraction to `watch`.
+/// Measures everything that `request` asks for, on the CPU that it names. Reports the completed
+/// fraction to `watch`.
 ///
 /// # Errors
 /// Returns an error if the CPU is not available, a routine is wrong, or a session fails.

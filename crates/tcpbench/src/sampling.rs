@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// Range of the random sampling interval.
+/// Range in ns from which the time between two samples is drawn.
 const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
 
-/// Samples per activity, indexed by the activity's number.
+/// Number of samples per activity, indexed by the activity's number.
 pub(crate) type Counts = [u64; 5];
 
 /// A sampling thread, stopped on drop.
@@ -30,7 +30,8 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts sampling on another CPU; `None` if no thread can be started.
+    /// Starts sampling from a thread on this CPU, which must not be the CPU that is measured;
+    /// `None` if no thread can be started.
     pub(crate) fn new(cpu: u32, seed: u64) -> Option<Self> {
         let activity = Arc::new(AtomicU8::new(Activity::Comparing as u8));
         let counts: Arc<[AtomicU64; 5]> = Arc::default();
@@ -54,12 +55,12 @@ impl Sampler {
         Some(Self { activity, counts, end, thread: Some(thread) })
     }
 
-    /// Returns the memory location that is sampled.
+    /// Returns the memory location in which the measured thread stores its current activity.
     pub(crate) fn activity(&self) -> &Arc<AtomicU8> {
         &self.activity
     }
 
-    /// Returns the samples per activity so far.
+    /// Returns the number of samples per activity so far.
     pub(crate) fn counts(&self) -> Counts {
         self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }

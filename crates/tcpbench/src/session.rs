@@ -33,12 +33,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use time::Watchdog;
 
-/// Cost of one slice of work.
+/// What one slice of work did, and what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Payload bytes received and compared, in both directions.
     pub bytes: u64,
-    /// Exchanges, or connections opened and closed.
+    /// Number of exchanges, or of connections opened and closed.
     pub exchanges: u64,
     /// Frames sent, in both directions.
     pub frames: u64,
@@ -61,7 +61,7 @@ pub struct Session {
     stream: Rc<Stream>,
     random: fastrand::Rng,
     now: Micros,
-    /// When an application must poll next, even if no frame has arrived by then.
+    /// Virtual time at which the application must act, even if no frame has arrived by then.
     alarm: Option<Micros>,
     /// Bytes sent by the client.
     sent: u64,
@@ -71,11 +71,12 @@ pub struct Session {
     at_server: Sink,
     at_client: Sink,
     exchanges: u64,
-    /// Connections refused because an impaired wire had delayed or lost segments.
+    /// Number of connections that were refused and opened again, because an impaired wire had
+    /// delayed or lost segments.
     refused: u64,
     /// CPU time spent on comparisons.
     comparing_ns: u64,
-    /// Memory location read by a sampler.
+    /// Memory location that a sampler reads, in which the current activity is stored.
     activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
     clock: Machine,

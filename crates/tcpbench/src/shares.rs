@@ -32,7 +32,7 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
-/// Divisor of the slice length. Slices are shorter here to make preemption less likely.
+/// Divisor for the amount of work per slice. Shorter slices are less likely to be preempted.
 pub(crate) const PART: u64 = 6;
 
 /// Number of rounds, each with both ways of reading the counter.
@@ -44,8 +44,8 @@ const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
-/// Minimum number of samples, which keeps the interval below 4 percentage points either way, and
-/// the number of samples after which sampling ends.
+/// Minimum number of samples, with which the interval is less than 4 percentage points either way;
+/// and the number of samples after which sampling ends.
 const LOOKS_MIN: u64 = 750;
 const LOOKS: u64 = 2500;
 
@@ -122,7 +122,7 @@ struct Watched {
     tallies: Tallies,
 }
 
-/// Slices from all rounds, and the call statistics for one way of reading the counter. The
+/// The slices of all rounds, and the call statistics for one way of reading the counter. The
 /// statistics include dropped slices, because preemption does not change the number and kind of
 /// calls.
 struct Called {
@@ -182,7 +182,7 @@ fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) 
     Figure::number("1", estimate, Tier::Sw, METHOD_TIMED)
 }
 
-/// Runs the session and counts the samples taken in each activity.
+/// Runs the session while the sampler takes samples. Returns how many it took in each activity.
 fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
     let mut sum = Counts::default();
     session.mark(Some(sampler.activity()));
@@ -205,7 +205,8 @@ fn of_the_run(counts: &Counts) -> u64 {
     counts[..Activity::Comparing as usize].iter().sum()
 }
 
-/// Returns an activity's share of the samples within the run.
+/// Returns the fraction of samples in which an activity was running, out of all samples taken while
+/// the measured work ran.
 fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {
@@ -269,7 +270,7 @@ mod tests {
         // towards one half.
         let half = 1.96 * (expected * (1.0 - expected) / 1000.0).sqrt();
         assert!((expected - low - half).abs() < 2e-3 && (high - expected - half).abs() < 2e-3);
-        // An activity that no sample hit may still take some time.
+        // An activity without samples may still take some time.
         let mut unseen = LOOKED;
         unseen[Activity::Checksum as usize] = 0;
         let none = looked(&unseen, Activity::Checksum);

@@ -145,7 +145,7 @@ struct Inbox {
     /// Buffer for a copy of the packet; only the first `bytes` bytes are valid.
     copy: Vec<u8>,
     bytes: usize,
-    /// A zero-copy frame.
+    /// The frame itself, if the packet is read in place.
     lent: Option<Frame>,
 }
 
@@ -184,7 +184,7 @@ fn finish(head: &mut [u8], [ip, tcp]: [Sum; 2]) {
     head[IP_HEADER + TCP_CHECKSUM..][..2].copy_from_slice(&tcp.finish().to_be_bytes());
 }
 
-/// The device layer and the wire, borrowed for one poll.
+/// The device layer and the wire, which smoltcp borrows for one poll.
 struct Device<'a, 'p> {
     layer: &'a mut Layer,
     inbox: &'a mut Inbox,

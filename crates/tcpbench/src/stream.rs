@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data sent by the applications, and the descriptor rings that they receive into.
+//! The data that applications send, and the descriptor rings into which they receive.
 //!
 //! A byte's position in the stream determines its value, so the receiver can compare every byte. It
-//! compares them when its ring is full. This is not timed, because the measurement ends when the
-//! data has reached the application.
+//! does so when its ring is full. The comparison is not timed, because the measured work ends when
+//! the data has reached the application.
 
 /// Minimum stream period in bytes.
 const PERIOD_MIN: usize = 1 << 20;
@@ -57,7 +57,7 @@ impl Stream {
 #[derive(Debug)]
 pub struct Sink {
     storage: Vec<u8>,
-    /// Bytes that the application requests at once.
+    /// Number of bytes that the application requests at once.
     room: usize,
     /// Start and length of each descriptor filled since the last comparison.
     filled: Vec<(usize, usize)>,
@@ -69,7 +69,7 @@ pub struct Sink {
     received: u64,
 }
 
-/// A received byte that differs from the sent one.
+/// The first received byte that differs from the byte sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Position in the stream.

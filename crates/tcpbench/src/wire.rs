@@ -22,7 +22,7 @@ pub struct Frame {
     /// Buffer of the maximum frame size, even if the frame is shorter.
     storage: Vec<u8>,
     bytes: usize,
-    /// The bytes, if they are still in the sender's memory.
+    /// The frame's bytes if they are still in the sender's memory, otherwise `None`.
     lent: Option<Lent>,
 }
 
@@ -64,7 +64,7 @@ impl Frame {
     }
 }
 
-/// Unused frames. The most recently used one is taken first.
+/// A stock of unused frames. The most recently used one is taken first.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Frame>,
@@ -77,7 +77,7 @@ impl Pool {
         Self { free: Vec::new(), bytes_max }
     }
 
-    /// Takes a frame of this many bytes, with unspecified content.
+    /// Takes a frame of this many bytes from the pool. Its content is unspecified.
     ///
     /// # Panics
     /// Panics if the length exceeds the pool's maximum frame size.
@@ -100,7 +100,7 @@ impl Pool {
         copy
     }
 
-    /// Takes a frame whose bytes stay in the sender's memory.
+    /// Returns a frame whose bytes stay in the sender's memory.
     ///
     /// # Panics
     /// Panics as [`take`](Self::take) does.
@@ -147,7 +147,7 @@ pub struct Impairments {
     pub only_data: bool,
 }
 
-/// Wire statistics.
+/// What the wire has carried, and what it has done to frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Frames sent.
@@ -223,7 +223,8 @@ impl Wire {
         Port { arrived, sent, pool: &mut self.pool }
     }
 
-    /// Accepts sent frames and delivers those that are due. Returns whether there were any.
+    /// Accepts the frames that endpoints have sent, and delivers those that are due. Returns
+    /// whether there were any.
     pub fn carry(&mut self, now: Micros) -> bool {
         let Some(impairments) = self.impairments else { return self.hand_over() };
         let mut carried = false;
@@ -365,8 +366,8 @@ fn describe(header: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Returns whether a specification-conforming receiver would accept a corrupted packet, because
-/// both the header checksum and the segment checksum match.
+/// Returns whether a receiver that follows the specification would accept a corrupted packet,
+/// because both its header checksum and its segment checksum match.
 fn sums_match(packet: &[u8]) -> bool {
     let Some((header, rest)) = packet.split_at_checked(20) else { return false };
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));

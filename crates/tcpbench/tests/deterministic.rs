@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same segments on every run, with any set, and in any build. The expected
-//! counts are constants.
+//! The same seed gives the same segments in every run, with any routine set, and in any build: the
+//! expected counts are constants.
 
 use linerate_record::tcp::TcpProof;
 use linerate_tcpbench::Stack;

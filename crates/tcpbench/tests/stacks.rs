@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs both stacks, each with itself and with the other, over two plain queues, so that any
-//! failure is the stack's and each stack checks the other's segments.
+//! Runs each of the two stacks with itself and with the other one, over two plain queues. The
+//! queues lose nothing, so any failure is a stack's, and each stack checks the segments of the
+//! other.
 
 use linerate_tcpbench::endpoint::{
     Checksums, Config, Congestion, Endpoint, HEADER_BYTES, Side, Stack, State, WireMode,
@@ -237,7 +238,8 @@ fn what_is_watched_is_what_was_sent() {
         assert_eq!(sender.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy.bytes, 1_000_000);
-        // Only headers are summed separately, and in lwIP only where it writes them.
+        // Headers are the only data summed without a copy; lwIP sums them separately only where it
+        // writes them.
         assert_eq!((sender.checksum.calls, receiver.checksum.calls), (0, 0));
         let of_headers = |frames: u64| frames * HEADER_BYTES as u64;
         let [sent, received] = std::array::from_fn(|i| of_headers(frames(&pair)[i] - before[i]));

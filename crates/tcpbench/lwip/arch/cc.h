@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Platform definitions for lwIP; its defaults fit a hosted compiler except for these. */
+/* Platform definitions for lwIP. Its defaults for hosted compilers apply to everything else. */
 #ifndef ARCH_CC_H
 #define ARCH_CC_H
 
@@ -7,7 +7,7 @@
 unsigned lr_plugin_random(void);
 #define LWIP_RAND() lr_plugin_random()
 
-/* Byte swaps in one instruction; lwIP's own are function calls. */
+/* Byte swaps that compile to one instruction; lwIP's own swaps are function calls. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define lwip_htons(number) __builtin_bswap16(number)
 #define lwip_htonl(number) __builtin_bswap32(number)

@@ -34,9 +34,9 @@ pub(super) struct Plugin {
     /// Memory in which the object stores its current activity for a sampler. Held here to keep the
     /// memory alive.
     activity: RefCell<Option<Arc<AtomicU8>>>,
-    /// Stays open while the object is loaded: the dynamic loader identifies objects by path first,
-    /// and the path contains the descriptor number, which the next file would reuse if this one
-    /// were closed.
+    /// The file that the object was loaded from. It stays open while the object is loaded, because
+    /// the dynamic loader identifies objects by path first. The path contains the descriptor
+    /// number, which the next file would reuse if this one were closed.
     _file: File,
 }
 
@@ -59,7 +59,7 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Loads the bytes as a separate object.
+    /// Loads the bytes as an object of its own, even if the same bytes are already loaded.
     fn from_object(bytes: &[u8]) -> Result<Self, String> {
         let file = linerate_linux::file_in_memory(bytes).map_err(|error| error.to_string())?;
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
@@ -103,8 +103,8 @@ impl Plugin {
         }
     }
 
-    /// Starts or stops counting and timing calls to routines, or reporting which routine is
-    /// running.
+    /// Starts or stops counting and timing calls to routines (`reading`), or storing the number of
+    /// the running routine (`activity`).
     pub(super) fn watch(&self, reading: Option<Reading>, activity: Option<&Arc<AtomicU8>>) {
         let watch = Watch {
             ticks: reading.map(Reading::function),
@@ -211,7 +211,7 @@ impl Plugin {
         Some(Room { plugin: Rc::clone(self), handle: Some(handle), bytes })
     }
 
-    /// Returns the oldest frame waiting to be sent.
+    /// Returns the oldest frame waiting to be sent; `None` if there is none.
     pub(super) fn sent(self: &Rc<Self>) -> Option<Lent> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.sent)() };
@@ -315,7 +315,7 @@ impl Drop for Room {
 }
 
 impl RawFrame {
-    /// Returns a frame's handle and bytes, if there is a frame.
+    /// Returns the handle and bytes of a frame; `None` if the handle is null.
     fn parts(&self) -> Option<(NonNull<c_void>, NonNull<[u8]>)> {
         let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.bytes))?;
         Some((handle, NonNull::slice_from_raw_parts(bytes, self.length)))

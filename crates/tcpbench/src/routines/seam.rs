@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The seam: the interface through which a stack calls its routines, where calls are counted, timed
-//! or sampled.
+//! The seam: the interface through which a stack calls its routines. Here, the calls can be
+//! counted, timed or sampled.
 
 use super::{Routines, Tallies, Tally};
 use linerate_kernels::{Sum, checksum};
@@ -55,7 +55,7 @@ pub enum Reading {
 
 impl Reading {
     /// Returns the function that reads the counter. The plug-in has to call it through a pointer,
-    /// so all other code does the same; the cost of a read is then equal everywhere.
+    /// so linerate's own code does, too: a read then costs the same everywhere.
     pub(crate) fn function(self) -> extern "C" fn() -> u64 {
         extern "C" fn waiting() -> u64 {
             ticks::ticks_in_order()
@@ -85,8 +85,8 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine and reports the call to the observer, if there is one. While routine sets
-    /// are ranked, calls are not observed.
+    /// Calls a routine and reports the call to the observer, if there is one. There is none while
+    /// routine sets are ranked.
     #[inline(always)]
     fn see<R>(
         &mut self,
@@ -154,7 +154,7 @@ impl Seam {
         self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
     }
 
-    /// Returns the statistics.
+    /// Returns the statistics collected since calls were last watched.
     pub fn tallies(&self) -> Tallies {
         match &self.eye {
             Eye::Tallies(tallies, _) => tallies.as_ref().clone(),

@@ -9,11 +9,11 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::slice;
 
-/// Duration in ticks of each checksum, copy, and copy with checksum: far longer than the real work
-/// takes.
+/// Duration in ticks of each call: checksum, copy, and copy with checksum. Far longer than the real
+/// work takes.
 const TIMES: [u64; 3] = [1500, 4000, 3000];
 
-/// Dependent multiplications in a late routine: a few hundred cycles.
+/// Number of dependent multiplications in a late routine; they take a few hundred cycles.
 const CHAIN: u32 = 60;
 
 thread_local! {

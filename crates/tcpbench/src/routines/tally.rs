@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routine call statistics.
+//! Statistics of the calls to routines.
 
 use std::ops::Add;
 
@@ -9,20 +9,20 @@ pub const LENGTH_CLASSES: usize = 17;
 /// Alignment classes in a histogram: addresses modulo 64, in steps of 8.
 pub const ALIGNMENT_CLASSES: usize = 8;
 
-/// Call statistics for one routine.
+/// Statistics of the calls to one routine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of calls.
     pub calls: u64,
-    /// Total bytes.
+    /// Number of bytes in all calls.
     pub bytes: u64,
-    /// Calls that were timed.
+    /// Number of calls that were timed.
     pub timed: u64,
     /// TSC ticks in all timed calls, including the two reads around each.
     pub ticks: u64,
-    /// Calls per length class.
+    /// Number of calls per length class.
     pub lengths: [u64; LENGTH_CLASSES],
-    /// Calls per source alignment class.
+    /// Number of calls per class of source alignment.
     pub alignments: [u64; ALIGNMENT_CLASSES],
 }
 
@@ -44,14 +44,14 @@ impl Tally {
     }
 }
 
-/// Call statistics for a set.
+/// Statistics of the calls to all routines of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Checksum only.
+    /// Calls that only compute a checksum.
     pub checksum: Tally,
-    /// Copy only.
+    /// Calls that only copy.
     pub copy: Tally,
-    /// Copy with checksum.
+    /// Calls that copy and compute a checksum.
     pub copy_checksum: Tally,
     /// Header checksums, which are inline. Only those that the stack itself requests are timed.
     pub header: Tally,

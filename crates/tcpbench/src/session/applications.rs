@@ -14,7 +14,7 @@ use linerate_linux::thread_cpu_time_ns;
 /// connection in a hundred thousand waits this long.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Maximum number of messages submitted per iteration.
+/// Maximum number of messages that the application submits per iteration.
 const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// Compares everything received with the data sent.
+    /// Compares all received data that has not been compared yet with the data sent.
     pub(super) fn compare(&mut self) -> Result<(), Error> {
         for sink in [&mut self.at_server, &mut self.at_client] {
             if let Some(difference) = sink.compare(&self.stream) {

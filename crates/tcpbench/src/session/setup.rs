@@ -9,7 +9,7 @@ use crate::wire::Impairments;
 /// Segments that the application submits at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
-/// Session settings, except for the stacks and the routine set.
+/// Settings of a session: everything except the stacks and the routine set.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Application traffic pattern.

@@ -13,8 +13,8 @@ const PATIENCE: Micros = 600_000_000;
 /// of real time.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// Virtual time (or iterations) without progress after which the wire starts recording the last
-/// segment for the error message.
+/// Virtual time, and number of iterations, without progress after which the wire starts recording
+/// the last segment for the error message.
 const UNEASE: Micros = 10_000_000;
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
@@ -47,8 +47,8 @@ impl Session {
         carried
     }
 
-    /// Advances time to the next event unless something moved in this iteration, and checks for
-    /// progress.
+    /// Advances time to the next event if nothing moved in this iteration (`busy` is false). Then
+    /// checks for progress.
     pub(super) fn advance(&mut self, busy: bool) -> Result<(), Error> {
         if !busy {
             let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];

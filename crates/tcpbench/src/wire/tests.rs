@@ -73,7 +73,7 @@ fn each_impairment_does_what_it_counts() {
     assert_eq!(arrived.len() as u64, 5000 + duplicated - lost - masked);
     let damaged = arrived.iter().filter(|bytes| !sums_match(bytes)).count() as u64;
     assert_eq!(damaged, corrupted);
-    // Two bits in the same column that flip in opposite directions cancel out.
+    // Two bits in the same column cancel out if they flip in opposite directions.
     assert!(masked > 0 && masked < corrupted / 10, "{carried:?}");
     for (count, share) in [(lost, 0.1), (duplicated, 0.09), (reordered, 0.09)] {
         let expected = 5000.0 * share;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locates the object and checks its integrity.
 //!
-//! A truncated file could be loaded and crash the program later. Its seal is therefore checked
-//! first: the 64-bit FNV-1a hash that `cargo xtask fetch lwip` wrote next to it.
+//! A truncated file could be loaded and crash the program later. Its *seal* is therefore checked
+//! first: a 64-bit FNV-1a hash that `cargo xtask fetch lwip` wrote to a file next to it.
 
 use super::seal::fnv1a;
 use super::table::TABLE_VERSION;
@@ -31,7 +31,7 @@ pub enum LoadError {
     Damaged {
         /// Path of the object.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the file.
         reason: String,
     },
     /// The object was built for another version of the program.
@@ -78,7 +78,7 @@ pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
 }
 
-/// Returns the object's bytes if they match the seal.
+/// Returns the object's bytes, after checking that they match the seal.
 pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
     let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;
