@@ -2,10 +2,11 @@
 //! Cost of a load by the cache level that holds its data and the TLB level that holds its
 //! translation.
 //!
-//! A chase through all lines in random order visits `P` pages, so a TLB level with `E` entries hits
-//! with probability `E / P`. A page-local chase through the same lines misses once per page, that
-//! is, once every `L` loads with `L` lines per page. For the caches, the two chases are equivalent,
-//! so
+//! A chase through all lines of `P` pages in random order hits a TLB level with `E` entries with
+//! probability `E / P`. A page-local chase through the same lines misses once per page, that is,
+//! once every `L` loads with `L` lines per page. For the caches, the two chases are equivalent.
+//! With entries `E1` and `E2` of the first and second TLB level, costs `first` of a first-level
+//! miss and `walk` of a page walk, the times per load differ by
 //!
 //! ```text
 //! random - local = (1 - E1/P) first - first / L                        up to E2 pages
@@ -42,13 +43,13 @@ pub struct Inputs<'a> {
     pub outstanding: &'a [Option<Estimate>],
     /// TLB levels, nearest first.
     pub tlb: &'a [tlb::Level],
-    /// Latency curve of the page-local chase.
+    /// Times of the page-local chase by chain size.
     pub local: &'a [steps::Sample],
-    /// Latency curve of the random chase.
+    /// Times of the random chase by chain size.
     pub random: &'a [steps::Sample],
     /// Bytes that one TLB entry translates.
     pub page_bytes: u64,
-    /// Bytes per line.
+    /// Cache line size in bytes.
     pub line_bytes: u64,
     /// Confidence level of the intervals.
     pub confidence: f64,
@@ -131,7 +132,7 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
 /// Range of chain sizes used for a level: from this multiple of the previous level's size to this
 /// fraction of the level's own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// Minimum fraction of loads that incur the unknown cost.
+/// Minimum fraction of loads that must incur a cost for the cost to be computed from their times.
 const LEAST_SHARE: f64 = 0.3;
 
 /// A chain size within a level, with the times of both chases.
@@ -183,7 +184,8 @@ impl Inputs<'_> {
         (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
     }
 
-    /// Returns the chain size in bytes at which a level begins.
+    /// Returns the chain size, in bytes, above which a level serves loads: the size of the previous
+    /// level.
     fn begin_of(&self, level: usize) -> f64 {
         let before = level.checked_sub(1).and_then(|before| self.levels[before].size);
         before.map_or(0.0, |size| size.value)

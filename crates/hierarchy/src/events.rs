@@ -28,14 +28,14 @@ pub struct Row {
     pub counts: Vec<(String, f64)>,
 }
 
-/// Known machine properties.
+/// What is known about the machine and the chase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// Order of the chase.
     pub order: Order,
-    /// Bytes per line.
+    /// Cache line size in bytes.
     pub line_bytes: u64,
-    /// Bytes per page.
+    /// Page size in bytes.
     pub page_bytes: u64,
     /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
@@ -117,7 +117,7 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
 struct Bounds {
     least: f64,
     most: f64,
-    /// Reason for the range, worded to complete a sentence.
+    /// Why the range is what it is, worded to complete a sentence.
     reason: String,
 }
 
@@ -139,7 +139,7 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
 
-/// Minimum ratio of a multiplexed count to the true one; scaling leaves an error of a few percent.
+/// Minimum ratio of a multiplexed count to the true one: scaling may be off by a few percent.
 const SCALED: f64 = 0.95;
 /// Maximum per-load overhead of the loop and counter reads, in instructions and in loads.
 const MOST_INSTRUCTIONS: f64 = 8.0;

@@ -9,12 +9,12 @@ use linerate_record::memory::{Curve, MemoryLevel, Unresolved};
 use linerate_record::stats::{Estimate, median};
 use linerate_record::{Figure, Tier};
 
-/// The levels of a curve, nearest first.
+/// The detected levels of a curve and their description in a record, nearest level first.
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// Detected levels, with latencies in ns.
     pub found: FoundLevels,
-    /// Core clock in GHz while chasing each level's chains; `None` if unknown.
+    /// Core clock in GHz while the chains of each level were chased; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
     /// Levels in record format.
     pub levels: Vec<MemoryLevel>,

@@ -33,7 +33,7 @@ use linerate_record::memory::{
 };
 use std::fmt;
 
-/// Record values that the model needs. Times are in ns.
+/// The values of a record that predictions need. Times are in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     line_bytes: f64,
@@ -42,7 +42,7 @@ pub struct Machine {
     levels: Vec<Level>,
     /// Pages covered by each TLB level, nearest first.
     reach: Vec<f64>,
-    /// Size in bytes and load latency, by increasing size.
+    /// Pairs of chain size in bytes and load latency, by increasing size.
     curve: Vec<(f64, f64)>,
 }
 
@@ -58,7 +58,7 @@ struct Level {
 /// A matrix multiplication and its arithmetic time on cached data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiplication {
-    /// Number of rows, and of columns, in each matrix.
+    /// Number of rows, which is also the number of columns, of each matrix.
     pub n: u64,
     /// Bytes per element.
     pub element_bytes: u64,
@@ -84,7 +84,7 @@ impl Prediction {
     }
 }
 
-/// The record lacks the named data.
+/// The record lacks the named data, which predictions need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing(pub &'static str);
 
@@ -186,7 +186,7 @@ impl Machine {
 }
 
 impl Level {
-    /// Extracts a level's values; `None` for a level without measurements.
+    /// Reads a level's values from the record; `None` if the level was not measured.
     fn new(
         level: &MemoryLevel,
         costs: &[Cost],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates how much time a thread that only reads the clock loses to interruptions.
+//! Estimates how much time a thread loses to interruptions, from the gaps that it sees between two
+//! reads of the clock while doing nothing else.
 //!
 //! Gaps come in bursts and vary in length by orders of magnitude, so intervals come from a block
 //! bootstrap over consecutive stretches of the observation. If there are few gaps, their number is
@@ -15,9 +16,9 @@ use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 /// A gap in which the thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gap {
-    /// Start, in ns since the observation began.
+    /// Start of the gap, in ns since the observation began.
     pub at_ns: f64,
-    /// Time between two clock reads, minus the usual time between reads.
+    /// Length of the gap: the time between two clock reads, minus the usual time between reads.
     pub ns: f64,
 }
 

@@ -45,14 +45,14 @@ pub struct Level {
     pub shared_by: usize,
 }
 
-/// Measured values to compare with.
+/// The measurements that are compared with the OS's report.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// Measured levels, nearest first.
     pub levels: &'a [MemoryLevel],
     /// Ranges of sizes in which no level could be determined.
     pub unresolved: &'a [Unresolved],
-    /// Longest chain in bytes.
+    /// Size of the longest chain, in bytes.
     pub max_bytes: u64,
 }
 
@@ -201,7 +201,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// Returns a figure's interval; unbounded if the figure is NaN.
+    /// Returns a figure's interval; it is unbounded if the figure has no value.
     fn from_figure(figure: &Figure) -> Self {
         let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {

@@ -25,10 +25,12 @@ pub struct Point {
     pub passes: Vec<f64>,
 }
 
-/// Minimum ratio of chains to outstanding loads at which a point is clear of the rounded knee.
+/// A point is clear of the rounded knee of the curve if it has at least this many times as many
+/// chains as loads can be outstanding.
 const CLEAR: f64 = 1.25;
 
-/// Maximum ratio of load times, several chains to one chain, that noise can explain.
+/// Maximum ratio of the time per load with several chains to that with one chain that noise
+/// explains.
 const NOISE: f64 = 1.1;
 
 /// Computes the memory-level parallelism: the number of outstanding loads beyond which more chains

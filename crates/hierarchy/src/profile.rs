@@ -32,7 +32,7 @@ impl Profile {
         spelled(now.saturating_sub(self.unix_s))
     }
 
-    /// Returns the measured counterparts of the L1 data cache and of the last-level cache.
+    /// Returns what was measured for two reported caches: the L1 data cache and the last level.
     pub fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
@@ -43,27 +43,27 @@ impl Profile {
         [seen(Some(0)), seen(last)]
     }
 
-    /// Returns the names of reported levels that were not found, nearest first, such as `L3`.
+    /// Returns the names of the reported levels that were not found, nearest first, such as `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
         views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
     }
 }
 
-/// State of a machine's profile.
+/// Whether this machine has a stored profile, and its state.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
-    /// Not stored.
+    /// No profile is stored.
     None {
         /// Path at which the profile would be stored; `None` without a home directory.
         place: Option<&'a str>,
     },
-    /// Stored but unreadable.
+    /// The stored profile cannot be read.
     Unreadable {
-        /// Reason, with a remedy.
+        /// Why it cannot be read, with a remedy.
         reason: &'a str,
     },
-    /// Stored and usable.
+    /// The stored profile is usable.
     Kept {
         /// Contents of the profile.
         profile: &'a Profile,
@@ -110,14 +110,14 @@ impl Found<'_> {
     }
 }
 
-/// Measured counterpart of a level reported by the OS.
+/// What was measured for a cache level that the OS reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The measured size agrees with the reported one.
     AsStated,
     /// The measured size, given here in bytes, differs from the reported one.
     Instead(u64),
-    /// Not found with certainty.
+    /// The level was not found with certainty.
     No,
 }
 
@@ -161,7 +161,8 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
     doubt(passes, longer, &report.os_view)
 }
 
-/// Returns a reason to doubt the report. `longer` describes how to get more passes, if possible.
+/// Returns a reason to doubt the report, if there is one. `longer` says how to get more passes, if
+/// that is possible.
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(

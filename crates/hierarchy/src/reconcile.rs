@@ -49,10 +49,10 @@ const TWICE: f64 = 2.0;
 /// close.
 const SMALL: f64 = 0.5;
 
-/// Detected levels after comparison with the OS.
+/// The levels that remain after comparing the detected ones with the OS's report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconciled {
-    /// Remaining levels, nearest first.
+    /// The levels that remain, nearest first.
     pub found: FoundLevels,
     /// Name of each level: `L1`, `memory`, `L3 or memory`.
     pub names: Vec<String>,

@@ -27,7 +27,7 @@ pub(crate) fn redrawn_median(random: &mut Rng, passes: &[f64]) -> f64 {
     median(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
-/// Returns whether `time` is a valid load time.
+/// Returns whether `time` is a possible load time: finite and positive.
 pub(crate) fn is_time(time: f64) -> bool {
     time.is_finite() && time > 0.0
 }

@@ -24,8 +24,8 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// Maximum fraction of differences that are ignored as interruptions when finding the clock's step.
-/// Differences that occur only once are ignored too.
+/// When finding the clock's step, differences are ignored as interruptions if at most this fraction
+/// of all differences has the same value. Differences that occur only once are ignored too.
 const RARE: f64 = 0.001;
 /// Shortest step, in units of the clock, that can be distinguished from rounding.
 const LEAST_ROUNDED: u64 = 5;
@@ -171,7 +171,7 @@ fn line(means: &[Mean]) -> Option<(f64, f64)> {
     Some((slope, weighted_median(rests.collect())?))
 }
 
-/// Returns how far the means deviate from the line relative to their errors; at least 1.
+/// Returns by how much the means deviate from the line, as a multiple of their errors; at least 1.
 fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     let away = |mean: &Mean| ((mean.time - intercept - slope * mean.loads) / mean.error).abs();
     let away: Vec<f64> = means.iter().map(away).collect();
@@ -180,7 +180,7 @@ fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     median(&away).map_or(1.0, |m| m / 0.6745 * (away.len() as f64 / freedom).sqrt()).max(1.0)
 }
 
-/// Quantile above which samples may share the last bin.
+/// Quantile of the times above which they may share the last, open-ended bin.
 const SHOWN: f64 = 0.99;
 
 /// Returns bins for `times` minus `bias`, in ns, for a clock with this `step`. There are at least
@@ -224,7 +224,8 @@ fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
 
 /// Minimum mode size, as a fraction of all samples.
 const LEAST_SHARE: f64 = 0.02;
-/// Fraction of a mode's highest bin below which bins are its tail and do not affect its position.
+/// A mode's tail consists of bins below this fraction of its highest bin; they do not affect its
+/// position.
 const TAIL: f64 = 0.05;
 /// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;

@@ -12,7 +12,7 @@ mod size;
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Ratio below which two sizes are indistinguishable.
+/// Ratio of two cache sizes below which the detector cannot distinguish them.
 pub const RESOLUTION: f64 = 2.0;
 
 /// Measurements at one size of a page-local curve.
@@ -43,7 +43,7 @@ pub enum Cause {
     Moved,
     /// Two steps are closer than [`RESOLUTION`].
     TooClose,
-    /// The spread of the passes hides a step.
+    /// The passes vary so much that a step may be hidden.
     TooNoisy,
 }
 
@@ -54,7 +54,7 @@ pub struct Unresolved {
     pub from: u64,
     /// End of the range, in bytes.
     pub to: u64,
-    /// Reason.
+    /// Why no level could be determined in this range.
     pub cause: Cause,
 }
 

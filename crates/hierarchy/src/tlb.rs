@@ -87,8 +87,9 @@ impl Level {
 
 /// Maximum number of levels; any more would be noise.
 const MOST_LEVELS: usize = 3;
-/// Maximum ratio of midpoint to onset for a step. With LRU, sets of four or more ways reach the
-/// midpoint at 1 + 1/8; random replacement over the whole TLB reaches it at 2 ln 2 = 1.386.
+/// Maximum ratio of the midpoint to the onset for a rise that counts as a step. With LRU, sets of
+/// four or more ways reach the midpoint at 1 + 1/8; random replacement over the whole TLB reaches
+/// it at 2 ln 2 = 1.386.
 const STEEP: f64 = 1.33;
 
 fn is_steep(half: Estimate, onset: Estimate) -> bool {
@@ -134,10 +135,11 @@ const LEAST_POINTS: usize = 3;
 /// Maximum rise within a plateau, as a fraction of latency or in standard errors.
 const FLAT: f64 = 0.03;
 const FLAT_ERRORS: f64 = 4.0;
-/// Minimum cost of a level, as a fraction of the all-hits latency: a rise by half a cycle is not a
-/// level.
+/// Minimum cost of a level, as a fraction of the latency without TLB misses: a rise by half a cycle
+/// is not a level.
 const LEAST_COST: f64 = 0.1;
-/// Minimum cost relative to the previous level; a smaller rise is plateau drift.
+/// Minimum cost of a level relative to the previous level's; a smaller rise is a drift of the
+/// plateau.
 const LEAST_OF_PREVIOUS: f64 = 0.25;
 /// Minimum relative point-to-point scatter of times.
 const LEAST_ERROR: f64 = 0.003;
@@ -316,8 +318,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Returns the rise as seen by the pass with a given rank at each point, rather than by the
-    /// fastest.
+    /// Returns the rise with the pass of a given rank at each point, instead of the fastest pass.
     fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
         let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
@@ -369,7 +370,7 @@ impl Curve {
     }
 }
 
-/// Number of candidates on either side of the edge that each resample considers.
+/// Number of candidates before and after the edge that are tried on each resample.
 const NEAR: usize = 6;
 
 /// An edge is fitted to this many points before the rise and after its midpoint.

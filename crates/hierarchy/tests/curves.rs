@@ -80,7 +80,7 @@ fn reports_a_step_hidden_by_noise() {
     assert!(tells(&levels, Cause::TooNoisy, 5 * MIB..=12 * MIB), "{levels:?}");
 }
 
-/// Caches of the machine on which the curves were recorded, as its OS reports them.
+/// Sizes of the caches that the OS reports on the machine where the curves were recorded.
 const REPORTED: [u64; 3] = [48 << 10, MIB, 32 * MIB];
 
 fn reconciled(curve: &[Sample]) -> Reconciled {

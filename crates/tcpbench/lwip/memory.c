@@ -4,8 +4,8 @@
  * blocks of a size form a stack, so that the most recently used one, which is still in the cache,
  * is reused first:
  *
- *         take(bytes):  size = number of lines, made odd; pop its stack, or cut a new block
- * 	give(block):   size = the index at the start of the block's region; push
+ *	take(bytes):  size = number of lines, made odd; pop its stack, or cut a new block
+ *	give(block):  size = the index at the start of the block's region; push
  *
  * The number of lines is made odd because blocks a power of two apart would compete for the same
  * cache sets. Regions are only freed all at once.

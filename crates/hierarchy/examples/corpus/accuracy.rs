@@ -20,12 +20,13 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Machines per kind in a full run and in a small run. A full run uses as many as the page: enough
-/// to detect an overall drop of [`POINTS`] nine times in ten, whatever the success rate.
+/// Number of synthetic machines per kind, in a full run and in a small run. A full run uses as many
+/// as the published page: enough to detect an overall drop of [`POINTS`] nine times in ten,
+/// whatever the success rate.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
-/// Drop in a success rate that a full run must detect.
+/// Drop in a success rate, as a difference of fractions, that a full run must detect.
 pub(crate) const POINTS: f64 = 0.05;
 
 /// Probability that a small run detects the drop it tests for.
@@ -42,8 +43,8 @@ pub(crate) struct Kind {
     noise: fn() -> Noise,
 }
 
-/// Each noise-free kind is directly followed by the same machines with the noise of an idle virtual
-/// machine.
+/// The kinds. Each noise-free kind is directly followed by the same machines with the noise of an
+/// idle virtual machine.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
     Kind {

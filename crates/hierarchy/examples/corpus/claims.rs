@@ -25,12 +25,12 @@ pub(crate) enum Report {
 
 pub(crate) const REPORTS: [Report; 3] = [Report::Nothing, Report::True, Report::Wrong];
 
-/// Numbers of wrong claims for each of [`REPORTS`].
+/// How many claims are wrong with each of [`REPORTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
-    /// Levels that do not exist.
+    /// Number of levels that are claimed but do not exist.
     pub(crate) invented: [u32; 3],
-    /// Levels that are neither found nor declared undetermined.
+    /// Number of levels that exist but are neither found nor declared undetermined.
     pub(crate) missing: [u32; 3],
 }
 

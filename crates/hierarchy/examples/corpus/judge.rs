@@ -28,7 +28,7 @@ const PER_OCTAVE: f64 = 4.0;
 const LEAST_BYTES: f64 = 4096.0;
 const GRANULE_BYTES: u64 = 4096;
 
-/// How load times are generated.
+/// How the times of loads on a synthetic machine are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Computed analytically from miss probabilities.
@@ -54,15 +54,15 @@ pub(crate) struct Verdict {
     pub(crate) truth: Truth,
     pub(crate) found: FoundLevels,
     pub(crate) is_count_right: bool,
-    /// Errors of the scored sizes.
+    /// Errors of the sizes that are scored.
     pub(crate) size_errors: Vec<SizeError>,
-    /// Relative errors of the scored latencies.
+    /// Relative errors of the latencies that are scored.
     pub(crate) latency_errors: Vec<f64>,
-    /// How many latencies were hidden by noise.
+    /// Number of latencies that noise kept from being determined.
     pub(crate) hidden: u32,
     /// How many intervals contain the true value, and out of how many.
     pub(crate) covered: (u32, u32),
-    /// Whether the move was reported; `None` if nothing moved.
+    /// Whether the detector reported a level that moved; `None` if no level moved.
     pub(crate) is_move_reported: Option<bool>,
     /// Wrong claims about levels.
     pub(crate) claims: Claims,
@@ -132,7 +132,7 @@ pub(crate) struct Case {
     machine: Machine,
     truth: Truth,
     points: Vec<Point>,
-    /// Longest chain.
+    /// Size of the longest chain, in bytes.
     max_bytes: u64,
     pub(crate) found: FoundLevels,
 }
@@ -279,8 +279,8 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Returns the number of a cache's page colours: for a physically indexed cache, how many
-/// contiguous ranges cover all of its sets once; otherwise 1.
+/// Returns a cache's number of page colours: for a physically indexed cache, how many contiguous
+/// ranges of memory it takes to cover all of its sets once; otherwise 1.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {

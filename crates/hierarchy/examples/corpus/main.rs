@@ -30,8 +30,8 @@ use std::time::Instant;
 /// The first held-out seed.
 const HELD_OUT: u64 = 1_000_000_000;
 
-/// Total cache size above which machines are not simulated load by load; equivalent to a chain of
-/// 32 MiB, or 500,000 lines.
+/// Total cache size, in bytes, above which machines are not simulated load by load. Their longest
+/// chains would exceed 32 MiB, or 500,000 lines.
 const TRACE_REACH_BYTES: u64 = 8 << 20;
 
 struct Options {

@@ -8,7 +8,7 @@ use linerate_record::stats::Estimate;
 /// The results page with the published values.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
-/// Quantity that is scored against the synthetic machine.
+/// What is scored by comparing the detector's answer with the synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Count,
@@ -18,7 +18,7 @@ pub(crate) enum Quantity {
     Intervals,
 }
 
-/// Number of hits in a number of trials.
+/// How many of a number of trials were successful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) hits: u64,

@@ -8,7 +8,7 @@ use linerate_record::memory::{Cost, Curve};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Inputs other than the levels and the curves.
+/// What the cost table is computed from, apart from the levels and the curves.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// Number of outstanding loads at each level; `None` if unknown.

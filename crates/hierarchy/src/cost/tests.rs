@@ -38,7 +38,7 @@ impl Machine {
         (0..loads).map(|_| load(random.u64(..pages.max(1)) as f64)).sum::<f64>() / f64::from(loads)
     }
 
-    /// Returns the fastest window of each pass.
+    /// Returns the time of each pass's fastest window.
     fn passes(&self, time: f64, random: &mut Rng) -> Vec<f64> {
         (0..self.passes).map(|_| time * (1.0 + self.noise * normal(random).abs())).collect()
     }

@@ -76,8 +76,8 @@ fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
 
 #[test]
 fn intervals_hold_the_truth() {
-    // The share lost in three gaps, or in none, cannot be bounded more reliably than the last case
-    // requires.
+    // With three gaps or none, as in the last case, the fraction of time lost cannot be bounded as
+    // reliably as in the other cases.
     for (rate, mean_ns, least) in
         [(250.0, 3000.0, 88.0), (1000.0, 200_000.0, 88.0), (6.0, 2e6, 80.0)]
     {

@@ -91,7 +91,7 @@ fn an_unresolved_size_gets_no_verdict() {
             cause: cause.to_owned(),
             sentence: "it is so".to_owned(),
         };
-        // The preceding range overlaps the interval less.
+        // The range before it overlaps the interval less.
         let before = part(512 * KIB, 1010 * KIB, "too_noisy");
         let unresolved = match from_bytes {
             MIB => vec![before, part(from_bytes, to_bytes, "moved")],

@@ -26,7 +26,7 @@ fn found(sizes: &[f64]) -> FoundLevels {
     FoundLevels { levels: (0..).zip(sizes).map(level).collect(), unresolved: Vec::new() }
 }
 
-/// Longest chain in bytes.
+/// Size of the longest chain, in bytes.
 const LONGEST: u64 = 128 << 20;
 
 fn reconciled(detected: &[f64], reported: &[f64]) -> Reconciled {

@@ -44,7 +44,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Returns each level's latency, the cumulative sums of the fitted times.
+    /// Returns the latency of each level: the cumulative sums of the fitted times.
     pub(crate) fn times(&self) -> Vec<f64> {
         let sum = |sum: &mut f64, time: &f64| {
             *sum += time;
@@ -115,7 +115,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns how much variance the steps cause in a single pass's time at size `i`.
+    /// Returns the variance that random page placement adds to the time of a single pass at size
+    /// `i`.
     pub(crate) fn chance(&self, i: usize, steps: &[Step]) -> f64 {
         let n = self.points.len();
         let one = |(k, step): (usize, &Step)| {

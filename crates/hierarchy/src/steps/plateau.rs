@@ -25,18 +25,19 @@ const MOVED: f64 = 0.08;
 /// counts as changed. See [`MOVED`].
 const BEYOND_SPREAD: f64 = 4.0;
 
-/// A quarter of a plateau's times must be within this factor of the shortest. Otherwise, the
-/// shortest may belong to a nearer level that temporarily had more room.
+/// At least a quarter of a plateau's times must be within this factor of the shortest. Otherwise,
+/// the shortest may be due to a nearer level that temporarily had more room.
 const AGREE: f64 = 1.25;
 
-/// Minimum relative uncertainty of a time.
+/// Minimum distance of either end of the interval from the latency, as a fraction of the latency.
 const CLAIMED: f64 = 0.003;
 
-/// Quantile of the times that serves as the upper end of the interval; interference rarely
-/// lengthens all times.
+/// Quantile of the times on a plateau that is the upper end of the latency's interval: interference
+/// rarely lengthens all times.
 const USUAL: f64 = 0.25;
 
-/// Relative error assumed for a latency that is derived from ramps alone.
+/// Relative error assumed for the latency of a level without a plateau, which is derived from the
+/// ramps alone.
 const UNSEEN: f64 = 0.05;
 
 /// Estimate of a level's latency.

@@ -13,7 +13,7 @@ use linerate_record::stats::{median, quantile};
 /// mostly due to TLB misses, one per page.
 const FLOOR: f64 = 0.006;
 
-/// Relative variation assumed for a single pass.
+/// Relative standard deviation assumed for a size that was measured in a single pass.
 const ALONE: f64 = 0.03;
 
 /// A latency curve, prepared for fitting.
@@ -27,7 +27,7 @@ pub(crate) struct Points {
     pub(crate) time: Vec<f64>,
     /// Approximate standard deviation of each time.
     pub(crate) sd: Vec<f64>,
-    /// Passes at each size.
+    /// Number of passes at each size.
     pub(crate) passes: Vec<f64>,
 }
 

@@ -36,7 +36,7 @@ const FEW_WAYS_END: f64 = 4e6;
 /// page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
-/// Maximum number of sweeps that refine all steps.
+/// Maximum number of sweeps over all steps to refine them.
 const SWEEPS: usize = 3;
 
 /// Returns the best fits with 0, 1, ... steps. From three steps on, stops after the first fit that
@@ -262,7 +262,7 @@ pub(crate) fn best_place(
     bench.place(steps, 0);
     let mut steps = steps.to_vec();
     let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
-    // Less than half of the climb was measured, so its height is arbitrary.
+    // Less than half of the climb was measured, so any height would fit.
     let last = bench.points.ln_bytes.last().copied().unwrap_or(f64::NEG_INFINITY);
     let seen = last - shapes()[start.shape].half;
     let highest = steps.get(k + 1).map_or(seen, |step| (step.at - 0.05).min(seen));

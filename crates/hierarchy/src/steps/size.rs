@@ -102,7 +102,7 @@ fn places(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<(f64, f64)> {
     places
 }
 
-/// Refits the steps to resampled passes.
+/// Fits the steps to resampled passes.
 fn drawn_again(
     samples: &[Sample],
     points: &Points,

@@ -30,8 +30,8 @@ pub(super) struct Risen {
     pub(super) error: f64,
 }
 
-/// Range of the candidates that fit. A candidate is a possible largest number of pages without a
-/// miss.
+/// The range of candidates that fit equally well. A candidate is a number of pages that may be the
+/// largest without a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Edge {
     pub(super) low: f64,

@@ -4,19 +4,19 @@
 //! Other users, such as an SMT sibling hidden by the hypervisor, occupy entries for a while. Only
 //! some passes then fit in the TLB: the more pages, the fewer passes. While the other users are
 //! idle, all passes fit up to the last entry, and none beyond it. Hits are therefore counted: a
-//! pass counts as a hit if its translations cost next to nothing. With `E` entries, of the passes
-//! over
+//! pass counts as a hit if its translations cost next to nothing. With `E` entries, the hits depend
+//! on the number of pages as follows:
 //!
 //! ```text
 //! E - 3, ..., E       about equally many hit: those during which other users are idle
 //! E + 1               none hit
 //! ```
 //!
-//! If other users caused the edge at `n`, they would sometimes occupy one entry fewer. Hits decline
-//! from `n - 3` to `n` by some factor per page, which predicts the number of hits among the passes
-//! over `n + 1`. If 5 hits are predicted, the chance of seeing none is one in e^5 = 148; the same
-//! holds for seeing only one if 7 are predicted (Poisson). A few passes may still hit because page
-//! coalescing frees entries.
+//! If other users caused an edge at `n` pages, they would sometimes occupy one entry fewer. Hits
+//! decline from `n - 3` to `n` by some factor per page, which predicts the number of hits among the
+//! passes over `n + 1`. If 5 hits are predicted, the chance of seeing none is one in e^5 = 148; the
+//! same holds for seeing only one if 7 are predicted (Poisson). A few passes may still hit because
+//! page coalescing frees entries.
 //!
 //! `E` must also be consistent with two further facts. First, on all processors whose number of
 //! entries is known, TLBs with more than 16 entries have a multiple of four entries, and smaller
@@ -44,7 +44,7 @@ const MIN_PREDICTED: f64 = 5.0;
 const JOINED: f64 = 0.2;
 /// Number of pages over which the decline of hits is estimated.
 const REACH: f64 = 3.0;
-/// Maximum number of pages by which the edge may be beyond both the onset and the midpoint.
+/// Maximum number of pages by which the edge may exceed both the onset and the midpoint.
 const AROUND: f64 = 3.0;
 /// A pass counts as a hit if it shows less than this fraction of the usual rise at the next point.
 const HIT: f64 = 0.5;
@@ -52,7 +52,7 @@ const HIT: f64 = 0.5;
 const LEAST_ERRORS: f64 = 2.0;
 /// Maximum error of the midpoint, in pages or as a fraction of the entries, whichever is larger.
 const NEAR: (f64, f64) = (2.0, 0.02);
-/// Minimum miss ratio in an overfull set with pseudo-LRU.
+/// Minimum miss ratio in a set that has one page too many, with pseudo-LRU.
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
@@ -115,14 +115,14 @@ impl Curve {
     }
 }
 
-/// Predicted and observed hits at the point after a candidate for the last entry.
+/// Predicted and observed hits just beyond a candidate for the last entry.
 struct Hits {
     predicted: f64,
     seen: f64,
-    /// Whether the next point is one page further, and the earlier point is close enough for a
-    /// prediction.
+    /// Whether the next point is exactly one page further, and an earlier point is near enough to
+    /// predict its hits.
     is_close: bool,
-    /// Passes at the candidate for the last entry.
+    /// Number of passes at the candidate for the last entry.
     passes: u64,
 }
 

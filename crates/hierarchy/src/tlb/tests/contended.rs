@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Returns the times if other users occupy entries in some windows: `left` draws the number of the
-/// 96 entries that remain.
+/// Returns the times if other users occupy entries in some windows: of 96 entries, the number that
+/// `left` draws remains.
 fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample> {
     let mut random = Rng::with_seed(seed);
     let mut window = |pages: u64| {
@@ -54,7 +54,8 @@ fn entries_that_others_take_are_not_a_smaller_buffer() {
     }
 }
 
-/// Other users are idle in one pass in eight, and occupy up to half of the entries in the others.
+/// Other users are idle in one pass in eight, and occupy up to half of the entries in all other
+/// passes.
 #[test]
 fn entries_are_exact_where_others_rest_at_times() {
     let rest = |random: &mut Rng| {
