@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a stack without optimized routines would use: the checksum in C from the white paper
- * "Enhanced TCP/IP Performance with AltiVec", figure 1, by words of 16 bits, and a copy by machine
- * words. Both are compiled as written: an empty assembly statement that could change the sum or the
- * word keeps the compiler from vectorizing them and from calling memcpy.
+ * The checksum and the copy that a stack without optimized routines would use: the C checksum from
+ * figure 1 of the white paper "Enhanced TCP/IP Performance with AltiVec", which adds words of 16
+ * bits, and a copy by machine words. Both are compiled as written: an empty assembly statement,
+ * which might change the sum or the word, keeps the compiler from vectorizing them and from calling
+ * memcpy.
  */
 #include "bounds.h"
 

@@ -14,11 +14,14 @@ static int supported(void)
 	return 1;
 }
 
-/* Volatile, so that the compiler can neither see nor replace what is called. */
+/* Volatile, so that the compiler neither knows nor replaces the functions that are called. */
 static void *(*volatile const library_memcpy)(void *, const void *, size_t) = memcpy;
 static void *(*volatile const library_memset)(void *, int, size_t) = memset;
 
-/* Returns the low half of the pointer that memcpy returned, which costs nothing. */
+/*
+ * memcpy in the form of a copy with checksum. The result is meaningless: returning the low half of
+ * the pointer that memcpy returned costs nothing.
+ */
 static uint32_t memcpy_for_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	(void)sum;

@@ -64,7 +64,7 @@ ALWAYS_INLINE void store_words(uint8_t *at, uint64_t value, size_t bytes)
 	}
 }
 
-/* Eight copies of a byte. */
+/* Returns a word of eight copies of a byte. */
 ALWAYS_INLINE uint64_t eightfold(uint8_t value)
 {
 	return value * UINT64_C(0x0101010101010101);

@@ -61,8 +61,8 @@ static int supported_512(void)
 	one("4*" #size, "4") one("5*" #size, "5") one("6*" #size, "6") one("7*" #size, "7")
 
 /*
- * Walks over all bytes in vectors of this size, at least one. At 2:, left is the rest after the
- * steps of eight.
+ * Accesses all bytes in vectors of this size, of which there must be at least one. At label 2, left
+ * is the number of bytes that the steps of eight vectors leave over.
  */
 #define WALK(one, size)                                                                            \
 	"	test	%[steps], %[steps]\n"                                                      \
@@ -84,9 +84,9 @@ static int supported_512(void)
 	"5:\n"
 
 /*
- * The first sixteen registers, which vzeroupper partly clears. The compiler knows registers 16 to
- * 31 only if it may use AVX-512 (-march=native): otherwise it rejects their names and keeps nothing
- * in them.
+ * Clobbers: the first sixteen registers, which vzeroupper partly clears. The compiler accepts the
+ * names of registers 16 to 31 only if it may use AVX-512 (-march=native); otherwise it keeps
+ * nothing in them.
  */
 #ifdef __AVX512F__
 #define CLOBBERS_UPPER                                                                             \

@@ -97,7 +97,10 @@ static void rfc1071(struct tally *tally)
 	       "RFC 1071, 3: odd groups joined");
 }
 
-/* RFC 1624, section 4: equation 2 would leave 0xffff where the sum from scratch leaves 0. */
+/*
+ * RFC 1624, section 4: equation 2 would update the checksum to 0xffff, but computed from scratch it
+ * is 0.
+ */
 static void rfc1624(struct tally *tally)
 {
 	const uint16_t rest = network(0xcd7a), before = network(0x5555), after = network(0x3285);
@@ -175,7 +178,10 @@ static void udp_zero(struct tally *tally)
 	       "UDP: they are intact with ones in the field");
 }
 
-/* Header lengths and beyond, at any offset, with seeds that carry. */
+/*
+ * Checks lr_csum_header for the lengths of headers and beyond, at any offset, with seeds that
+ * carry.
+ */
 static void headers(struct tally *tally)
 {
 	for (size_t fill = 0; fill < fill_count; fill++)
@@ -240,7 +246,10 @@ void check_arithmetic(struct tally *tally)
 	pseudo_headers(tally);
 }
 
-/* A message of random length in random fragments, some of them empty, joined from left to right. */
+/*
+ * Sums messages of random length from random fragments, some of them empty, joined from left to
+ * right.
+ */
 void check_fragments(struct subject *subjects, size_t count)
 {
 	for (unsigned round = 0; round < 500; round++) {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sums of several buffers in one call. Each buffer of a burst has its own arena and is placed as
- * low or as high in it as its offset allows, so that many are adjacent to an inaccessible page.
+ * Checks sums of several buffers in one call. Each buffer of a burst has its own arena, and is
+ * placed as low or as high in it as its offset allows, so that many buffers are adjacent to an
+ * inaccessible page.
  */
 #include "check.h"
 
 #include <string.h>
 
-/* Longer than the last length at which a kernel switches methods. */
+/* Longest buffer: longer than the last length at which a kernel switches methods. */
 #define LONGEST 2800
 
 static struct arena arenas[BURST_MAX];
 
-/* The buffers of a burst, their sums before, and the folded sums after. */
+/* The buffers of a burst, their initial sums, and the folded sums expected after the call. */
 static struct lr_csum_buffer buffers[BURST_MAX];
 static uint32_t seeds[BURST_MAX];
 static uint16_t expected[BURST_MAX];
@@ -43,7 +44,10 @@ static void all_subjects(struct subject *subjects, size_t count, size_t size)
 		check_csum_burst(s, buffers, seeds, expected, size);
 }
 
-/* Every length, in bursts of all buffers of that length, at consecutive offsets. */
+/*
+ * Checks every length, in bursts whose buffers all have this length and begin at consecutive
+ * offsets.
+ */
 static void same_lengths(struct subject *subjects, size_t count, const struct extent *extent)
 {
 	const size_t size = 16;
@@ -58,8 +62,8 @@ static void same_lengths(struct subject *subjects, size_t count, const struct ex
 }
 
 /*
- * Every number of buffers, with mixed lengths up to a limit that one of them has. The limits are
- * one, two and four vectors of every size, the adjacent lengths, and packet lengths.
+ * Checks bursts of every number of buffers with mixed lengths, up to a limit that one of them has.
+ * The limits are one, two and four vectors of every size, the adjacent lengths, and packet lengths.
  */
 static void mixed_lengths(struct subject *subjects, size_t count, const struct extent *extent)
 {

@@ -72,7 +72,7 @@ static const struct {
 	{ "extremes", extremes },
 	{ "zero", zero },
 };
-/* Long enough that few cases of packet length see the same bytes. */
+/* Minimum length of a pattern: long enough that few cases of packet length see the same bytes. */
 #define PATTERN_MIN ((size_t)1 << 18)
 
 #define FILLS (sizeof fills / sizeof *fills)
@@ -89,7 +89,10 @@ void fill_bytes(size_t fill, uint8_t *at, size_t bytes)
 		at[i] = fills[fill].byte(i);
 }
 
-/* Twice the longest case asked for so far, so that cases differ. */
+/*
+ * The pattern of each fill: at least twice as long as the longest case so far, so that cases
+ * differ.
+ */
 static struct row {
 	uint8_t *bytes;
 	size_t length;

@@ -107,8 +107,8 @@ static void judge_sum(struct subject *s, uint32_t sum, uint16_t expected)
 }
 
 /*
- * Number of guard bytes around a destination to check after every call: a line, or fewer at the
- * ends of the arena.
+ * Returns the number of guard bytes next to a destination that are checked after every call: a
+ * cache line, or fewer at the ends of the arena.
  */
 static size_t flank_before(const uint8_t *dst)
 {
@@ -192,7 +192,7 @@ void check_csum(struct subject *s, const uint8_t *src, size_t bytes, uint32_t se
 	judge_sum(s, sum, expected);
 }
 
-/* One sum past those of the burst, which must not change. */
+/* Stored after the sums of the burst; must not change. */
 #define UNTOUCHED 0xc0ffee00
 
 void check_csum_burst(struct subject *s, const struct lr_csum_buffer *buffers,

@@ -19,7 +19,10 @@
  */
 #define GUARD 0xa5
 
-/* Offsets are positions within this many bytes: a cache line, which is also the widest vector. */
+/*
+ * Cases begin at every offset within this many bytes: a cache line, which is also the widest
+ * vector.
+ */
 #define LINE 64
 
 /* The largest number of buffers in a checked burst. */
@@ -44,7 +47,7 @@ struct extent {
 	size_t source_step;
 	size_t pair_step;
 	size_t long_step;
-	/* Upper limit of the long lengths and of those in megabytes. */
+	/* Upper limit of the long lengths, and of those in megabytes. */
 	size_t longest;
 };
 

@@ -26,7 +26,7 @@ static int first_burst(uint16_t expected)
 	return lr_csum_fold(sum) == expected;
 }
 
-/* LR_CSUM covers two functions: this is the other one. */
+/* LR_CSUM covers two functions. Here, it stands for lr_csum_partial, and this for lr_csum_burst. */
 #define FIRST_BURST 0
 
 /* Returns nonzero if a dispatching function works as the first one called in a process. */

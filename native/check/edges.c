@@ -15,7 +15,7 @@
 #define NULL_OFFENDS 0
 #endif
 
-/* Twice this and an offset fit into the arena. */
+/* Longest length: the arena has room for twice this and an offset. */
 #define LONGEST 1500
 
 static void nothing_at_null(struct subject *s)
@@ -43,7 +43,7 @@ static void nothing_at_null(struct subject *s)
 	expect(&s->tally, !k->fill(0, 0xff, 0), "%s fill: nothing at null", s->tally.name);
 }
 
-/* Copies from one half of the bytes to the other; both must hold the content afterwards. */
+/* Copies between two halves that touch, and expects both halves to hold the content afterwards. */
 static void adjacent(struct subject *s, uint8_t *dst, uint8_t *src, size_t length)
 {
 	const uint8_t *content = pattern(FILL_RANDOM, length);

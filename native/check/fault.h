@@ -10,7 +10,7 @@
 
 #include <linerate/hosted.h>
 
-/* One page before an edge, one after it, and two more for random holes. */
+/* Number of pages: one before an edge, one after it, and two more for random holes. */
 #define PAGES 4
 
 enum { CANNOT = 0, CAN_READ = 1, CAN_WRITE = 3 };
@@ -51,22 +51,24 @@ void check_try(struct tally *tally, const struct try *try, int csum);
  */
 int bus_errors_have_addresses(void);
 
-/* Pseudorandom numbers from the state of one thread. */
+/* Returns a pseudorandom number; each thread has a state of its own. */
 uint64_t random_from(uint64_t *state);
 
 /* fault_edges.c: a fault at every byte; if bus_errors is set, also in truncated files. */
 void check_fault_edges(struct tally *tally, int bus_errors);
 /* fault_random.c: random copies and random holes, in several threads at once. */
 void check_fault_random(struct tally *tally, unsigned long cases);
-/* The same while other ranges are registered and unregistered concurrently. */
+/* fault_random.c: random copies while other ranges are registered and unregistered concurrently. */
 void check_fault_ranges(struct tally *tally, unsigned long cases);
 /* fault_signals.c: signals that are passed on to the previously installed actions. */
 void check_fault_signals(struct tally *tally);
-/* The signal that ended body(which) in a separate process; 0 if it returned. */
+/* Returns the signal that ended body(which) in a separate process; 0 if it returned. */
 int ended_by(int (*body)(int which), int which);
 /* fault_handlers.c: handlers other than ours, and the errors that the calls return. */
 void check_fault_handlers(struct tally *tally);
-/* The edges again, under a handler that knows the fix-up table but no ranges. */
+/*
+ * fault_handlers.c: check_fault_edges() under a handler that knows the fix-up table but no ranges.
+ */
 void check_fault_embedded(struct tally *tally);
 /* fault_speed.c: prints what surviving copies cost on this machine. */
 void print_fault_speed(void);

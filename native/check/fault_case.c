@@ -77,7 +77,7 @@ uint64_t random_from(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1d;
 }
 
-/* Number of bytes from at on that can be accessed that way. */
+/* Returns how many of the bytes from offset at on can be read or written, depending on can. */
 static size_t reach(const struct memory *memory, size_t at, size_t bytes, int can)
 {
 	const size_t from = at;

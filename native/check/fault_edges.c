@@ -6,7 +6,10 @@
  */
 #include "fault.h"
 
-/* More than two steps of the widest loop, one of the next, a word and a byte together. */
+/*
+ * Lengths below this are all checked: enough for two steps of the widest loop, one of the next, a
+ * word and a byte together.
+ */
 #define EVERY_LENGTH_TO 80
 static const size_t longer[] = { 96, 127, 128, 129, 161, 200, 256, 299 };
 #define LENGTHS (EVERY_LENGTH_TO + sizeof longer / sizeof *longer)
@@ -16,7 +19,7 @@ static size_t length(size_t i)
 	return i < EVERY_LENGTH_TO ? i : longer[i - EVERY_LENGTH_TO];
 }
 
-/* The same copy with checksum and without. */
+/* Makes the same copy with and without a checksum. */
 static void both(struct tally *tally, struct try *t)
 {
 	t->seed = (uint32_t)(t->bytes * 0x10001 + t->dst_at);
@@ -24,7 +27,10 @@ static void both(struct tally *tally, struct try *t)
 	check_try(tally, t, 0);
 }
 
-/* The destination begins at every offset within 16 bytes, the widest access of any copy. */
+/*
+ * Lets the source fault at every byte, with the destination at every offset within 16 bytes, the
+ * widest access of any copy.
+ */
 static void at_source(struct tally *tally, struct try *t)
 {
 	for (size_t i = 0; i < LENGTHS; i++)

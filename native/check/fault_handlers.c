@@ -15,7 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The action of a kernel's trap handler. */
+/*
+ * Does what the trap handler of a kernel does: resumes at the fix-up, without checking the address.
+ */
 static void trap(int signal, siginfo_t *info, void *opaque)
 {
 	ucontext_t *context = opaque;
@@ -46,7 +48,7 @@ static size_t page;
 static volatile sig_atomic_t passed_on;
 static struct sigaction ours;
 
-/* A library that installs its handler after ours. */
+/* Stands for a library that installs its handler after ours. */
 static void later(int signal, siginfo_t *info, void *context)
 {
 	passed_on++;
@@ -68,7 +70,10 @@ static int somebody_after_us(int unused)
 	int holds = !lr_fault_install() && !lr_fault_register(closed, page);
 	sigaction(SIGSEGV, &theirs, &ours);
 	holds = holds && survives() && passed_on > 0;
-	/* Refused while the later handler may still call ours, and the attempt changes nothing. */
+	/*
+	 * Uninstalling is refused while the later handler may still call ours; the attempt changes
+	 * nothing.
+	 */
 	holds = holds && lr_fault_uninstall() == EBUSY && lr_fault_uninstall() == EBUSY;
 	holds = holds && !lr_fault_install() && !lr_fault_uninstall() && survives();
 	sigaction(SIGSEGV, &ours, 0);

@@ -36,7 +36,8 @@ static void choose_pages(struct worker *w, struct memory *memory)
 }
 
 /*
- * An offset followed by this many bytes: anywhere, or so that the copy crosses an edge of a page.
+ * Chooses an offset that is followed by this many bytes: anywhere, or so that the copy crosses the
+ * edge of a page.
  */
 static size_t choose_offset(struct worker *w, size_t page, size_t bytes)
 {
@@ -128,12 +129,12 @@ void check_fault_random(struct tally *tally, unsigned long cases)
 	in_threads(tally, cases, 0);
 }
 
-/* More than two chunks of slots. */
+/* Number of unrelated ranges: they take more than two chunks of slots. */
 #define OTHERS 150
 
 static _Atomic int is_over;
 
-/* Ranges at the bottom of memory, where no copy is. */
+/* Registers and unregisters ranges at the bottom of memory, where nothing is copied. */
 static void *register_others(void *argument)
 {
 	struct worker *w = argument;

@@ -26,7 +26,7 @@ static void allow(void)
 	mprotect(closed, page, PROT_READ | PROT_WRITE);
 }
 
-/* A file that has lost its page. */
+/* Returns a mapped page that its file has lost, because the file was truncated. */
 static uint8_t *lost_page(void)
 {
 	const int file = memfd_create("lost", 0);
@@ -37,9 +37,9 @@ static uint8_t *lost_page(void)
 	return at;
 }
 
-/* Arguments of a handler, as passed out of the process. */
+/* What a handler saw, as passed out of the process. */
 struct seen {
-	/* Beyond closed. */
+	/* Faulting address, relative to closed. */
 	uintptr_t address;
 	int calls, signal, code, on_stack, blocks_usr1, blocks_usr2, blocks_itself, errno_kept;
 };
@@ -165,7 +165,7 @@ static void play(const struct scene *scene, int installed)
 {
 	struct sigaction action = { .sa_flags = scene->flags };
 	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
-	/* A fault that is ignored recurs for ever. */
+	/* An ignored fault would recur forever. */
 	alarm(60);
 	sigaltstack(&stack, 0);
 	sigaddset(&action.sa_mask, SIGUSR1);
@@ -182,7 +182,7 @@ static void play(const struct scene *scene, int installed)
 	if (installed && (lr_fault_install() || lr_fault_install()))
 		_exit(101);
 	scene->act();
-	/* In the cases that come this far, the previous action must be restored. */
+	/* In the cases that get this far, the previous action must have been restored. */
 	struct sigaction left = { 0 };
 	if (installed && (lr_fault_uninstall() || lr_fault_uninstall()))
 		_exit(102);

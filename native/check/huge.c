@@ -22,14 +22,14 @@
  */
 #define PERIOD ((size_t)33 << 16)
 #define WINDOW ((size_t)1 << 16)
-/* 1 GiB, where a chunk may end, is a multiple of it. */
+/* Distance between windows. 1 GiB, where a chunk may end, is a multiple of it. */
 #define WINDOW_STRIDE ((size_t)1 << 28)
 
 #if SIZE_MAX > UINT32_MAX
 
-/* Truncated to 32 bits, this is 59. */
+/* Length of every case. Truncated to 32 bits, it is 59. */
 #define BYTES (((size_t)1 << 32) + 59)
-/* Size of a ring; the bytes are at its end. */
+/* Size of a ring. The bytes of a case are at its end. */
 #define RING ((BYTES / PERIOD + 1) * PERIOD)
 
 struct ring {

@@ -16,7 +16,7 @@ static const char usage[] =
 	"           of which variants csum_partial, copy_csum_partial, copy and fill are selected\n"
 	"  --force  makes every call use a variant, and checks it so; exits with 1 if it cannot run\n";
 
-/* Covers every length well beyond 2048, where a kernel may switch methods, plus a few blocks. */
+/* Covers every length up to a few blocks beyond 2048, where a kernel may switch methods. */
 static const struct extent full = { 2800, 1, 1, 1, SIZE_MAX };
 static const struct extent quick = { 600, 9, 21, 9, 10000 };
 
@@ -109,7 +109,7 @@ static unsigned run(int huge, const struct extent *extent)
 	return failures;
 }
 
-/* The quick sweep through the dispatching functions, one variant being forced. */
+/* Runs the quick sweep through the dispatching functions, with one variant forced. */
 static int force(const char *name)
 {
 	static const char *const reasons[] = {

@@ -91,7 +91,7 @@ static void print_call(void)
 		_exit(2);
 }
 
-/* Position of the fault relative to the nearer range. */
+/* Prints where a call faulted, relative to the source or the destination, whichever is nearer. */
 static void report_fault(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -104,8 +104,8 @@ static void report_fault(int signal, siginfo_t *info, void *context)
 	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
 
 	/*
-	 * If an access was not aligned as its instruction requires, processors do not report its
-	 * address.
+	 * If an access violates the alignment that its instruction requires, processors do not
+	 * report its address.
 	 */
 	if (signal == SIGILL || !now.kernel || !fault)
 		snprintf(text, sizeof text, "FAIL %s ", name);

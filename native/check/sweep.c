@@ -13,7 +13,7 @@
 static struct subject *all;
 static size_t all_count;
 static struct arena source, target;
-/* Expected result of a fill. */
+/* What a fill is expected to write. */
 static uint8_t *filled;
 
 #define EACH_SUBJECT(s) for (struct subject *s = all; s < all + all_count; s++)
@@ -57,7 +57,7 @@ static struct content place(size_t fill, size_t length, size_t offset)
 	};
 }
 
-/* The source low with the destination high, and the other way round. */
+/* Copies from the low source to the high destination, and the other way round. */
 static void crosswise(const struct content *c, size_t offset)
 {
 	uint8_t *front = arena_front(&target, offset);
@@ -72,7 +72,7 @@ static void crosswise(const struct content *c, size_t offset)
 	}
 }
 
-/* Both low, and both high. */
+/* Copies from the low source to the low destination, and from high to high. */
 static void alongside(const struct content *c, size_t offset)
 {
 	uint8_t *front = arena_front(&target, offset);
@@ -131,7 +131,10 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Room for two copies of the longest case that do not overlap, wherever in a line they begin. */
+/*
+ * Calls part with arenas that have room for two copies of the longest case: these do not overlap,
+ * wherever in a line they begin.
+ */
 static void with_room_for(size_t longest, void (*part)(const struct extent *extent),
 			  const struct extent *extent)
 {

@@ -182,8 +182,7 @@ static void registers_survive(struct tally *tally)
 }
 
 /*
- * Expects that registers are lost if they are not saved, so that the comparison would detect a
- * loss.
+ * Expects that registers are lost if they are not saved: the comparison detects a loss.
  */
 static void loss_is_seen(struct tally *tally)
 {
@@ -274,8 +273,8 @@ static void assembly_agrees(struct tally *tally)
 }
 
 /*
- * Calls each guarded kernel, compares its result with the specification, while the registers are
- * owned.
+ * Calls each guarded kernel while the registers are owned, and compares its result with the
+ * specification.
  */
 static uint8_t source[700], copy[700];
 

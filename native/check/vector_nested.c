@@ -15,7 +15,7 @@
 
 void vector_step(void);
 #define LR_VEC_STEP(name) vector_step()
-/* So small that four levels fill it. */
+/* Capacity of the note's stack: so small that four levels fill it. */
 #define NOTE_DEPTH 1
 
 #include "vector.h"
@@ -29,7 +29,7 @@ void vector_step(void);
 #include <string.h>
 
 #define LEVELS 4
-/* STEPS is more than the steps of any level; SPINNING is more than any run takes that ends. */
+/* STEPS exceeds the number of steps of any level; SPINNING exceeds that of any run that ends. */
 #define STEPS 18
 #define SPINNING 1000
 
@@ -133,7 +133,7 @@ void vector_step(void)
 	level--;
 }
 
-/* Runs the task once. Returns 0 if it was stopped because it did not end. */
+/* Runs the task once. Returns 0 if the run did not end and was stopped. */
 static int run(void)
 {
 	unit.owner = 0;

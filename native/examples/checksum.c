@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The checksum of an IPv4 header, and that of a packet by each variant that runs here: all agree.
+ * Computes the checksum of an IPv4 header, and that of a packet with each variant that runs here;
+ * all variants agree.
  */
 #include <linerate/checksum.h>
 #include <linerate/variant.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copies a packet out of a mapped file that its owner truncates: an ordinary copy would end this
- * process by SIGBUS, this one reports how much of the packet it has copied.
+ * Copies a packet out of a mapped file, which its owner truncates meanwhile. An ordinary copy would
+ * end this process by SIGBUS; this one reports how much of the packet it has copied.
  */
 #define _GNU_SOURCE
 #include <linerate/checksum.h>

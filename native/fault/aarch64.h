@@ -4,16 +4,16 @@
 #define LINERATE_FAULT_AARCH64_H
 
 /*
- * A load or store of a pair is two accesses in unspecified order; aligned to its size, it lies
- * within one page.
+ * A load or store of a pair is two accesses in unspecified order. If the pair is aligned to its
+ * size, both are within one page.
  */
 #define ALIGN 16
 #define BLOCK ((size_t)64)
 #define GROUP ((size_t)64)
 
 /*
- * Copies eight words: all are read before the first is written, and added after the last is
- * written.
+ * Copies eight words. All of them are read before the first is written, and are added after the
+ * last is written.
  */
 #define COPY_GROUPS(add)                                                                           \
 	"1:\n\t"                                                                                   \

@@ -82,7 +82,10 @@ ALWAYS_INLINE word add_word(word a, word b)
 #include "powerpc.h"
 #endif
 
-/* `bytes` bytes that were shifted in from the right, as a word with the same sum as in memory. */
+/*
+ * Converts bytes that were shifted into a word from the right to a word with the same sum as the
+ * bytes in memory.
+ */
 ALWAYS_INLINE word as_in_memory(word shifted, size_t bytes)
 {
 	const word first = shifted << 8 * (WORD - bytes);
@@ -96,7 +99,7 @@ ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word bytes)
 	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : bytes);
 }
 
-/* Tries up to this many bytes one by one, and no more than are left. */
+/* Tries to copy up to this many bytes, but no more than are left, one by one. */
 static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t bytes, int csum)
 {
 	if (bytes > c->left)
@@ -113,8 +116,8 @@ static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t byte
 }
 
 /*
- * The same on a copy of *c, so that this rare call does not keep the compiler from holding c in
- * registers. Copied field by field, for which no compiler calls memcpy.
+ * Calls try_each on a copy of *c: otherwise this rare call would keep the compiler from holding c
+ * in registers. The structure is copied field by field, because no compiler calls memcpy for that.
  */
 ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 {
@@ -127,7 +130,7 @@ ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 	c->side = rare.side;
 }
 
-/* Copies 1, 2, 4 or 8 bytes, all in one page of dst, in one access; one by one if it faults. */
+/* Copies 1, 2, 4 or 8 bytes, all in one page of dst, by one access, or one by one if it faults. */
 ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 {
 	word value;

@@ -6,8 +6,8 @@
 
 #if LR_FAULT
 /*
- * Defined by the linker. Hidden, to refer to the table of this program or library and not to
- * another's.
+ * The ends of the table, defined by the linker. They are hidden, so that they refer to the table of
+ * this program or library and not to another's.
  */
 extern const struct fault_entry table_start[] __asm__("__start_lr_fault_table")
 	__attribute__((visibility("hidden")));

@@ -24,8 +24,8 @@
 #define GROUP_TEXT AT(8)
 
 /*
- * Copies eight words: all are read before the first is written, and added after the last is
- * written.
+ * Copies eight words. All of them are read before the first is written, and are added after the
+ * last is written.
  */
 #define COPY_GROUPS(add)                                                                           \
 	"mtctr %[steps]\n"                                                                         \

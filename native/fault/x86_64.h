@@ -8,7 +8,8 @@
 #define GROUP ((size_t)32)
 
 /*
- * Copies four words: all are read before the first is written, and added after the last is written.
+ * Copies four words. All of them are read before the first is written, and are added after the last
+ * is written.
  */
 #define COPY_GROUP(fixup, at0, at1, at2, at3)                                                      \
 	READS_WIDE("movq " #at0 "(%[src]), %[a]", fixup)                                           \
@@ -28,7 +29,8 @@
 	"adcq $0, " sum "\n\t"
 
 /*
- * The fix-up of a group advances the pointers past the groups of the same step that come before it.
+ * The fix-up of a group advances the pointers past the preceding groups of the same step, which
+ * were copied.
  */
 #define COPY_BLOCKS(add0, add1, add2, add3)                                                        \
 	"1:\n\t"                                                                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The interrupted program counter in a Linux ucontext_t, given a pointer to it; an lvalue. Needs
- * _GNU_SOURCE before the first header. On 32-bit PowerPC, as glibc lays it out.
+ * The interrupted program counter, as an lvalue, given a pointer to a Linux ucontext_t. Needs
+ * _GNU_SOURCE before the first header. For 32-bit PowerPC, this assumes the layout of glibc.
  */
 #ifndef LINERATE_HOSTED_CONTEXT_H
 #define LINERATE_HOSTED_CONTEXT_H

@@ -28,7 +28,7 @@
 
 /* Empty if bytes is 0; first is 0 then. */
 struct slot {
-	/* Cannot wrap during a read: one slot is not written 2^31 times in that time. */
+	/* Cannot wrap during a read: in that time, no slot is written 2^31 times. */
 	_Atomic uintptr_t version;
 	_Atomic uintptr_t first;
 	_Atomic size_t bytes;
@@ -83,8 +83,8 @@ int lr_fault_expected(uintptr_t address)
 }
 
 /*
- * The slot that holds exactly this range; for an empty range, an empty slot. Called with the lock
- * held, like everything below.
+ * Returns the slot that holds exactly this range; for an empty range, an empty slot. The lock must
+ * be held, as for everything below.
  */
 static struct slot *find(uintptr_t first, size_t bytes)
 {
@@ -97,7 +97,7 @@ static struct slot *find(uintptr_t first, size_t bytes)
 	return 0;
 }
 
-/* The first slot of a new chunk, or null. */
+/* Adds a chunk. Returns its first slot, or null if out of memory. */
 static struct slot *add_chunk(void)
 {
 	struct chunk *last = &head;

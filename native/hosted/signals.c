@@ -55,7 +55,10 @@ static int is_fault(int signal, const siginfo_t *info)
 	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* Resumes one of our copies, or returns 0. */
+/*
+ * Resumes at the fix-up and returns 1 if one of our copies faulted as expected; otherwise returns
+ * 0.
+ */
 static int resume(const siginfo_t *info, ucontext_t *context)
 {
 	unsigned access;

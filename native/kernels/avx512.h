@@ -8,7 +8,7 @@
 
 #define VEC 64
 #define ENDS "ends_masked.h"
-/* With 32-bit pointers, a buffer of a burst has half the size. */
+/* With 32-bit pointers, struct lr_csum_buffer has half the size that the burst code expects. */
 #ifdef __LP64__
 #define BURST "avx512_burst.h"
 #endif
@@ -61,8 +61,8 @@ struct constants {
 };
 
 /*
- * Fills all lanes by a broadcast load: compilers would fill them from a general register, which
- * costs several times as much.
+ * Fills all lanes by a broadcast load. Compilers would instead fill them from a general register,
+ * which costs several times as much.
  */
 ALWAYS_INLINE vec vec_repeat(const uint32_t *lane)
 {

@@ -57,7 +57,7 @@ ALWAYS_INLINE vec load_later(const uint8_t *src, size_t bytes, size_t at)
 	return vec_load_first(src + (at & used), (bytes - at) & used);
 }
 
-/* Returns the lanes of a buffer of at most that number of vectors. */
+/* Returns the lanes of a buffer that has at most this many vectors. */
 ALWAYS_INLINE vec sum_lanes(const struct lr_csum_buffer *buffer, unsigned vectors,
 			    struct constants k)
 {
@@ -100,7 +100,7 @@ ALWAYS_INLINE vec sum_four(const struct lr_csum_buffer *buffers, unsigned vector
 	return join_four(join_two(a, b), join_two(c, d));
 }
 
-/* lr_csum_add on each lane. */
+/* Does lr_csum_add on each lane. */
 ALWAYS_INLINE __m256i add_carry_8(__m256i a, __m256i b)
 {
 	const __m256i sum = _mm256_add_epi32(a, b);

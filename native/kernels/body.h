@@ -119,9 +119,9 @@ ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t byt
 }
 
 /*
- * BLOCK bytes. Copies load the last block of a message before they store the first: a load waits
- * for an earlier store if their addresses agree in the lower 12 bits (4 KiB aliasing), which is
- * common when packets are copied between pages.
+ * BLOCK bytes in registers. Copies load the last block of a message before they store the first: a
+ * load waits for an earlier store if their addresses agree in the lower 12 bits (4 KiB aliasing),
+ * which is common when packets are copied between pages.
  */
 struct block {
 	vec a, b, c, d;
@@ -223,7 +223,7 @@ ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 	s->vectors += (uint32_t)(bytes / VEC);
 }
 
-/* The sum of LONG or more bytes. */
+/* Returns the sum of LONG or more bytes. */
 ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	const size_t head = -(copy ? (uintptr_t)dst : (uintptr_t)src) % VEC;

@@ -18,10 +18,12 @@
 
 #define SUM_SHORT sum_short
 
-/* The last count bytes of a word in memory, moved to its beginning, and zeros after them. */
+/*
+ * Moves the last count bytes of a word in memory to its beginning, and clears the bytes after them.
+ */
 ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 {
-	/* Twice, because a shift by 64 is not defined; count is 0 to 7. */
+	/* The shift is done in two steps, because a shift by 64 is undefined; count is 0 to 7. */
 	return LR_BYTE_SWAP ? word << (8 * (7 - count)) << 8 : word >> (8 * (7 - count)) >> 8;
 }
 

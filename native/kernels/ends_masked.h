@@ -189,8 +189,8 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 }
 
 /*
- * Unrolled like sum_middle: every vector is stored once, where a loop over blocks would end with
- * four more.
+ * Unrolled like sum_middle: every vector is stored once, and only the last one may overlap the one
+ * before it. A loop over blocks would end with a block of four vectors instead.
  */
 ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t bytes)
 {

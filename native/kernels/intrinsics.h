@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The x86-64 intrinsics without the allocator that gcc's header includes, which needs a C library.
+ * The x86-64 intrinsics, without the aligned allocator in gcc's header, which needs a C library.
  */
 #ifndef LINERATE_INTRINSICS_H
 #define LINERATE_INTRINSICS_H

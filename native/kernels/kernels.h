@@ -50,8 +50,8 @@ ALWAYS_INLINE uint16_t load16(const uint8_t *at)
 }
 
 /*
- * A destination for code that sums without copying: it is advanced along with src, so it must be a
- * valid pointer, but never written to.
+ * Returns a destination for code that sums without copying. The code advances it along with src, so
+ * it must be a valid pointer, but never writes to it.
  */
 ALWAYS_INLINE uint8_t *unused(const void *src)
 {

@@ -45,7 +45,7 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 /* Bytes per iteration of the loop: sixteen words. */
 #define PPC_TURN (16 * sizeof(uintptr_t))
 
-/* Load, store, add or fill word number at of src or dst, through register t. */
+/* Load, store, add or fill a word of src or dst through register t; at is the word's index. */
 #define PPC_TAKE(t, at) PPC_LOAD " %[" #t "]," PPC_WORD "*(" #at ")(%[src])\n\t"
 #define PPC_GIVE(t, at) PPC_STORE " %[" #t "]," PPC_WORD "*(" #at ")(%[dst])\n\t"
 #define PPC_PLUS(t, at) "adde %[sum],%[sum],%[" #t "]\n\t"

@@ -14,7 +14,6 @@
  *	getauxval linked?	call it
  *	a Linux C library?	read /proc/self/auxv
  *	otherwise		no vectors
- * else nothing: no vectors
  *
  * A static program with another C library, or without /proc, uses no vectors unless it declares
  * them. x86-64 is not covered here, because any code may use CPUID there (x86_64.c).
@@ -100,7 +99,9 @@ static unsigned from_hwcap(unsigned long hwcap, unsigned long hwcap2)
 	return (hwcap & PPC_FEATURE_HAS_ALTIVEC ? LR_HAS_ALTIVEC : 0) | (is_207 ? LR_HAS_VSX : 0);
 }
 
-/* The kernel sets the summary overflow of cr0 and returns a positive number for an error. */
+/*
+ * On an error, the kernel sets the summary overflow bit of cr0 and returns a positive error number.
+ */
 static long system_call(long number, long a, long b, long c)
 {
 	register long r0 __asm__("r0") = number;
@@ -122,8 +123,8 @@ struct entry {
 };
 
 /*
- * The features found in /proc/self/auxv; none if it cannot be read. Reads a few entries at a time,
- * to use little stack.
+ * Returns the features found in /proc/self/auxv; none if it cannot be read. Reads a few entries at
+ * a time, to use little stack.
  */
 static unsigned from_file(void)
 {

@@ -9,8 +9,9 @@
 #include <linerate/variant.h>
 
 /*
- * LR_RUNS_WELL if all of these LR_HAS_ features are available, else 0. They are those declared by
- * lr_processor_tell; otherwise those in the auxiliary vector of a Linux process; otherwise none.
+ * Returns LR_RUNS_WELL if all of these LR_HAS_ features are available, otherwise 0. Features are
+ * those declared by lr_processor_tell; without a declaration, those in the auxiliary vector of a
+ * Linux process; elsewhere none.
  */
 int lr_processor_runs(unsigned features);
 

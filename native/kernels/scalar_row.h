@@ -9,8 +9,8 @@
 #include "burst.h"
 
 /*
- * Defines csum_burst, and refers to the variant's other functions by their names, and to a function
- * supported.
+ * Defines csum_burst, and a table row with the variant's other functions, which must have the usual
+ * names, and a function called supported.
  */
 #define SCALAR_ROW(preferences)                                                                    \
 	BURST_ONE_BY_ONE                                                                           \

@@ -89,13 +89,14 @@ static struct lr_variant best;
 #endif
 
 /*
- * The current targets. The structure is written before the pointer to it is stored, hence the store
- * is at least a release and the load an acquire.
+ * The current targets. A thread fills in the structure before it stores the pointer, so the store
+ * must be at least a release, and the load an acquire.
  */
 static const struct lr_variant *current = &first;
 
 /*
- * The variant forced last, or &best if the best of each was chosen again; null before any choice.
+ * The variant that was forced last, or &best if the best of each kind was selected again; null
+ * before the first of these calls.
  */
 static const struct lr_variant *forced;
 
@@ -159,10 +160,10 @@ static const struct lr_variant *selected(void)
  *
  * If another thread forces a variant at the same time, that takes precedence. The other thread
  * stores to forced and then to current; this one stores to current and then loads forced; all four
- * are sequentially consistent. So either the load sees the forced value, and stores it, repeating
- * until it has not changed, or the other thread's store to current comes after this one. Not done
- * by compare-and-exchange, which not every processor has. Not inlined, because it has six callers,
- * each of which needs it once.
+ * are sequentially consistent. Either the load therefore sees the forced value, which this thread
+ * then stores, repeating until the value no longer changes; or the other thread's store to current
+ * comes after this one. Compare-and-exchange is not used, because not every processor has it. The
+ * function is not inlined, because it has six callers, each of which needs it once.
  */
 __attribute__((noinline)) const struct lr_variant *lr_variant_called(void)
 {

@@ -28,7 +28,7 @@ ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 }
 
 /*
- * Hides from the compiler where a word came from: otherwise it would vectorize loops over words,
+ * Hides the origin of a word from the compiler, which would otherwise vectorize loops over words,
  * and turn those that copy into calls of memcpy.
  */
 ALWAYS_INLINE uint64_t opaque(uint64_t word)
@@ -49,7 +49,10 @@ ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t bytes)
 		store32(dst, first);
 		store32(dst + bytes - 4, last);
 	} else if (bytes) {
-		/* One, two or three: the first, the middle and the last. */
+		/*
+		 * One to three bytes are left: the first, the middle and the last one, which may be
+		 * the same.
+		 */
 		const uint8_t first = src[0], middle = src[bytes / 2], last = src[bytes - 1];
 		dst[0] = first;
 		dst[bytes / 2] = middle;
@@ -103,7 +106,7 @@ ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t bytes,
 	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, bytes & 7);
 }
 
-/* Fills fewer than 16 bytes, with the stores of copy_below_16. */
+/* Fills fewer than 16 bytes, by the same stores as copy_below_16. */
 ALWAYS_INLINE void fill_below_16(uint8_t *dst, uint64_t word, size_t bytes)
 {
 	if (bytes & 8) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Calls the kernels between acquiring and releasing the vector registers, or calls them without
- * vectors.
+ * The guarded kernels: with vectors if the registers can be acquired, otherwise without.
  */
 #include "../kernels/no_vectors.h"
 
@@ -20,8 +19,8 @@
 #define GET(v, member) __atomic_load_n(&(v)->member, __ATOMIC_RELAXED)
 
 /*
- * The best scalar function of each kind, selected at the first call; threads that select at the
- * same time write the same values.
+ * Returns the best scalar function of each kind. It is selected at the first call; threads that
+ * select at the same time write the same values.
  */
 static const struct lr_variant *scalar(void)
 {

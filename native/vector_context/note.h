@@ -39,7 +39,7 @@ enum {
 struct note {
 	uint32_t users;
 	uint32_t semaphore;
-	/* Number of times that the stack was full, and that the semaphore was taken by another. */
+	/* How often the stack was full, and how often another context held the semaphore. */
 	uint32_t overflows, waits;
 	/*
 	 * The last element stands for the memory past the stack, which is overwritten if there is
@@ -48,7 +48,7 @@ struct note {
 	struct lr_vec_area stack[NOTE_DEPTH + 1];
 };
 
-/* The slot of a saved context; all indices beyond the stack share the last one. */
+/* Returns the slot for a saved context. All indices beyond the stack share the last slot. */
 static inline struct lr_vec_area *note_slot(struct note *note, uint32_t index)
 {
 	return &note->stack[index < NOTE_DEPTH ? index : NOTE_DEPTH];

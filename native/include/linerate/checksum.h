@@ -49,11 +49,11 @@ struct lr_csum_buffer {
  * pointer may be null if count is 0. The buffers may overlap each other, but not sums.
  *
  * For a burst of packets whose checksums are verified together: where the variant can (AVX-512), it
- * sums buffers of up to 255 bytes several at a time, which share what a sum costs apart from
- * loading its bytes. Lengths may be mixed, but a group of four or eight that contains a longer
+ * sums buffers of up to 255 bytes several at a time, so that they share the costs of a sum other
+ * than loading its bytes. Lengths may be mixed, but a group of four or eight that contains a longer
  * buffer is summed one by one. A load that spans several recent narrower stores waits until these
- * have reached the cache: in a burst, these waits overlap, but for a single header just written
- * lr_csum_header is faster.
+ * have reached the cache. In a burst, these waits overlap; for a single header that was just
+ * written, lr_csum_header is faster.
  */
 void lr_csum_burst(const struct lr_csum_buffer *buffers, uint32_t *sums, size_t count);
 
@@ -111,15 +111,16 @@ static inline uint32_t lr_csum_combine(uint32_t sum, uint32_t fragment, size_t o
 	return lr_csum_add(sum, offset & 1 ? fragment << 8 | fragment >> 24 : fragment);
 }
 
-/* The checksum to put into a header whose checksum field was 0 while it was summed. */
+/* Returns the checksum to write into a header whose checksum field was 0 while it was summed. */
 static inline uint16_t lr_csum_finish(uint32_t sum)
 {
 	return (uint16_t)~lr_csum_fold(sum);
 }
 
 /*
- * The same for UDP, where a field of 0 means that there is no checksum (RFC 768; forbidden over
- * IPv6, RFC 8200, 8.1): a checksum of 0 is sent as 0xffff, which is also zero in ones' complement.
+ * lr_csum_finish for UDP, where a field of 0 means that there is no checksum (RFC 768; forbidden
+ * over IPv6, RFC 8200, 8.1): a checksum of 0 is sent as 0xffff, which is also zero in ones'
+ * complement.
  */
 static inline uint16_t lr_csum_finish_udp(uint32_t sum)
 {
@@ -138,8 +139,9 @@ static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16
 }
 
 /*
- * The same for UDP: a field of 0 (no checksum) stays 0, and a new checksum of 0 becomes 0xffff (see
- * lr_csum_finish_udp). lr_csum_update and lr_csum_update32 leave both cases to the caller.
+ * lr_csum_update for UDP: a field of 0 (no checksum) stays 0, and a new checksum of 0 becomes
+ * 0xffff (see lr_csum_finish_udp). lr_csum_update and lr_csum_update32 leave both cases to the
+ * caller.
  */
 static inline uint16_t lr_csum_update_udp(uint16_t checksum, uint16_t before, uint16_t after)
 {
@@ -167,7 +169,7 @@ static inline uint32_t lr_load32(const void *src)
 	return ((const struct lr_word32 *)src)->value;
 }
 
-/* The same, kept as a separate load: otherwise compilers merge several into one vector load. */
+/* lr_load32 as a separate load: otherwise compilers merge several of them into one vector load. */
 static inline uint32_t lr_load32_alone(const void *src)
 {
 	uint32_t word = lr_load32(src);
@@ -176,9 +178,9 @@ static inline uint32_t lr_load32_alone(const void *src)
 }
 
 /*
- * The value that a 32-bit load of this number in network byte order yields. Compilers recognize the
- * shifts and emit a single byte-swap instruction if there is one; for __builtin_bswap32 they emit a
- * function call otherwise, as on RISC-V.
+ * Returns the value that a 32-bit load of this number in network byte order yields. Compilers
+ * recognize the shifts and emit a single byte-swap instruction if there is one. For
+ * __builtin_bswap32 they would otherwise emit a function call, as on RISC-V.
  */
 static inline uint32_t lr_from_network(uint32_t number)
 {
@@ -198,7 +200,7 @@ static inline uint32_t lr_from_network(uint32_t number)
 static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t sum)
 {
 	const unsigned char *at = (const unsigned char *)src;
-	/* Two accumulators, because each addition waits for the one before it. */
+	/* Two accumulators, because each addition waits for the previous one. */
 	uint64_t total = sum, odd = 0;
 	for (; words >= 2; words -= 2, at += 8) {
 		total += lr_load32_alone(at);
@@ -212,9 +214,9 @@ static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t su
 }
 
 /*
- * The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses points
- * to the eight bytes of source and destination address in network byte order; bytes is the length
- * of the segment including its header.
+ * Returns the sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses
+ * points to the eight bytes of source and destination address in network byte order; bytes is the
+ * length of the segment including its header.
  */
 static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t bytes)
 {
@@ -222,9 +224,9 @@ static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protoc
 }
 
 /*
- * The same over IPv6 (RFC 8200, 8.1). addresses points to the 32 bytes of source and final
- * destination address; bytes is the upper-layer packet length, next_header the protocol number of
- * the upper layer.
+ * Returns the sum of the pseudo-header over IPv6 (RFC 8200, 8.1). addresses points to the 32 bytes
+ * of source and final destination address; bytes is the upper-layer packet length, next_header the
+ * protocol number of the upper layer.
  */
 static inline uint32_t lr_csum_pseudo_ipv6(const void *addresses, uint8_t next_header,
 					   uint32_t bytes)

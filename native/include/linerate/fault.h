@@ -47,7 +47,10 @@
 /* What an instruction of a copy accesses. Macros, because assembly uses them too. */
 #define LR_FAULT_SOURCE 1
 #define LR_FAULT_DESTINATION 2
-/* Added to either: an access of several bytes, repeated byte by byte if it faults. */
+/*
+ * Flag added to either of these: the access is to several bytes, and is repeated byte by byte if it
+ * faults.
+ */
 #define LR_FAULT_WIDE 4
 
 #if LR_FAULT
@@ -69,7 +72,7 @@ struct lr_tried {
 /* Copies bytes from src to dst, up to the first byte that cannot be accessed. */
 struct lr_tried lr_try_copy(void *dst, const void *src, size_t bytes);
 
-/* The same, and adds the copied bytes to sum, as lr_copy_csum_partial does. */
+/* Like lr_try_copy, but also adds the copied bytes to sum, as lr_copy_csum_partial does. */
 struct lr_tried lr_try_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 /*

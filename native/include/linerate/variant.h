@@ -80,7 +80,9 @@ void lr_processor_tell(unsigned features);
 extern const struct lr_variant *const lr_variants[];
 extern const size_t lr_variant_count;
 
-/* The variant of that name, or null. The variant found may not be compiled or not be supported. */
+/*
+ * Returns the variant of that name, or null. It may be one that is not compiled or not supported.
+ */
 const struct lr_variant *lr_variant_find(const char *name);
 
 /*
@@ -92,10 +94,10 @@ const struct lr_variant *lr_variant_find(const char *name);
 struct lr_variant lr_variant_current(void);
 
 /*
- * Makes lr_csum_partial, lr_csum_burst and their siblings use one variant from now on or,
- * if name is null, the best of each again. Returns 0 on success; LR_UNKNOWN, LR_NOT_COMPILED or
- * LR_NOT_SUPPORTED with nothing changed. Calls already running in other threads finish in the
- * variant they began with; calls that race with the change use either variant: both give the same
+ * Makes lr_csum_partial, lr_csum_burst and their siblings use one variant from now on or, if name
+ * is null, the best of each again. Returns 0 on success; otherwise changes nothing and returns
+ * LR_UNKNOWN, LR_NOT_COMPILED or LR_NOT_SUPPORTED. Calls already running in other threads finish in
+ * the variant they began with; calls that race with the change use either variant, with the same
  * result.
  */
 int lr_variant_force(const char *name);

@@ -135,8 +135,8 @@ struct lr_vec_task {
 };
 
 /*
- * Saves all vector registers, whose values are unchanged. Returns 1; or 0, having done nothing, if
- * the area is too small for the registers of this processor (see LR_VEC_SVE_BYTES).
+ * Saves all vector registers, without changing their values. Returns 1 on success. Returns 0 and
+ * does nothing if the area is too small for the registers of this processor (see LR_VEC_SVE_BYTES).
  */
 int lr_vec_save(struct lr_vec_area *area);
 
@@ -155,7 +155,9 @@ void lr_vec_restore(const struct lr_vec_area *area);
 static inline int lr_vec_claim(uintptr_t *owner)
 {
 #if defined(__aarch64__) && defined(__LP64__)
-	/* Assembly, because by default compilers turn the builtin into a call of their library. */
+	/*
+	 * In assembly, because by default compilers turn the builtin into a call of their library.
+	 */
 	uintptr_t found;
 	uint32_t failed;
 	__asm__ volatile("1:\tldxr %0,%2\n\tcbnz %0,2f\n\tstxr %w1,%3,%2\n\tcbnz %w1,1b\n2:"
@@ -253,9 +255,9 @@ static inline void lr_vec_task_leave(struct lr_vec_unit *unit, struct lr_vec_tas
 /*
  * For a scheduler to call, on any stack, whenever the processor switches from one task to another,
  * before to runs. Either task may be null, which stands for a task without vectors. It must not be
- * called again before it returns, but handlers that nest may interrupt it anywhere; this is why it
- * sets the owner before it loads the registers. Returns 1, or 0 if lr_vec_save fails, which no
- * processor does whose vectors fit LR_VEC_SVE_BYTES.
+ * called again before it returns, but handlers that nest may interrupt it anywhere; therefore, it
+ * sets the owner before it loads the registers. Returns 1, or 0 if lr_vec_save fails, which cannot
+ * happen if the processor's vectors fit LR_VEC_SVE_BYTES.
  *
  * If no other context has owned the registers since to last ran, they still hold its values and are
  * not reloaded.

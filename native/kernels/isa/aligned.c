@@ -52,7 +52,7 @@ ALWAYS_INLINE void store(uint8_t *at, uint64_t word, const int copy)
 		store64(at, word);
 }
 
-/* The sum of at most CHUNK bytes that begin at an aligned address. */
+/* Returns the sum of at most CHUNK bytes that begin at an aligned address. */
 ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	uint64_t all = 0, high = 0;
@@ -86,7 +86,7 @@ ALWAYS_INLINE uint64_t sum_from_aligned(uint8_t *dst, const uint8_t *src, size_t
 	return add_carry(total, sum_chunk(dst, src, bytes, copy));
 }
 
-/* Number of bytes up to the next aligned address, but no more than there are. */
+/* Returns the number of bytes before the next aligned address, or bytes if there are fewer. */
 ALWAYS_INLINE size_t head_of(const uint8_t *at, size_t bytes)
 {
 	const size_t unaligned = -(uintptr_t)at & 7;

@@ -50,10 +50,10 @@
 #define NEEDED LR_HAS_ALTIVEC
 
 /*
- * SHIFT: combines bytes of the vectors before and after into to, as given by the register numbers,
- * which NUMBERS has set from an address: the last n bytes of before, the rest from after, where n
- * is the address modulo 16; none of before if n is 0. In a register of a little-endian machine the
- * bytes are reversed.
+ * SHIFT combines the last n bytes of the vector before with the first bytes of the vector after,
+ * into the vector to. n is an address modulo 16; if it is 0, to is a copy of after. The operand
+ * numbers is a vector that NUMBERS has computed from the address. In a register of a little-endian
+ * machine the bytes are reversed.
  */
 #if LR_BYTE_SWAP
 #define NUMBERS "lvsr"
@@ -133,7 +133,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	"stvx 16,0,%[dst]\n\tvor 6,8,8\n\taddi %[src],%[src],16\n\t" PLUS(0, "16")
 #define SHIFTED_KEEP "vor 6,11,11\n\t"
 
-/* The same without shifting. */
+/* Copy four, two or one vectors without shifting. */
 #define STRAIGHT_4(AT, PLUS, before, v0, v1, v2, v3)                                         \
 	AT("lvx", "%[src]", v0, v1, v2, v3) AT("stvx", "%[dst]", v0, v1, v2, v3)             \
 	PLUS(0, v0) PLUS(1, v1) PLUS(0, v2) PLUS(1, v3)
@@ -145,8 +145,8 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 #define STRAIGHT_KEEP
 
 /*
- * HOW is SHIFTED or STRAIGHT, PLUS is ADD or NO_ADD; FIRST and LAST sum the bytes that are not
- * stored by vectors.
+ * Assembles a copy loop. HOW is SHIFTED or STRAIGHT, PLUS is ADD or NO_ADD; FIRST and LAST sum the
+ * bytes that are not stored by vectors.
  */
 #define STEP(bytes) "addi %[src],%[src]," bytes "\n\taddi %[dst],%[dst]," bytes "\n\t"
 #define MOVE(HOW, PLUS, FIRST, LAST)                                                         \

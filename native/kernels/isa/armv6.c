@@ -78,7 +78,7 @@ ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, co
 	return sum;
 }
 
-/* The sum of bytes that begin at an aligned address. */
+/* Returns the sum of bytes that begin at an aligned address. */
 ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	const size_t blocks = copy ? 0 : bytes & ~(size_t)63;

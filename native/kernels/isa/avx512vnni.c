@@ -51,15 +51,15 @@ ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 #define STEP_BYTES 13
 
 /*
- * Adds the last vectors before end, at most 28, to four accumulators. The jump to the step from
- * which they are left is computed: a table, as compilers use one, would be loaded first, and all
- * that a mispredicted jump delays would wait for that load too. Compared with a switch, on Sapphire
- * Rapids: 0.94 of the time for lengths of 20 to 1500 at random, and 0.97 to 1.00 for lengths that
- * repeat, because gcc 12 copies accumulators between the cases of a switch.
+ * Adds the last vectors before end, at most 28, to four accumulators. The address of the step to
+ * jump to is computed. Compilers would load it from a table, and after a mispredicted jump,
+ * everything would wait for that load, too. Compared with a switch, on Sapphire Rapids: 0.94 of the
+ * time for lengths of 20 to 1500 at random, and 0.97 to 1.00 for lengths that repeat, because gcc
+ * 12 copies accumulators between the cases of a switch.
  *
  * The steps are not padded to 16 bytes: on Zen 5, 1460 bytes of cold buffers at equal distances
- * then take 1.6 times as long, probably because its prefetcher tells loads apart by the lower bits
- * of their instruction addresses.
+ * then take 1.6 times as long, probably because its prefetcher distinguishes loads by the lower
+ * bits of their instruction addresses.
  */
 ALWAYS_INLINE void add_left(vec *a, vec *b, vec *c, vec *d, const uint8_t *end, size_t vectors,
 			    struct constants k)

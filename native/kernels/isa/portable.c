@@ -12,7 +12,7 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-/* Largest length passed to sum_words. */
+/* The largest length that is passed to sum_words in one call. */
 #define CHUNK ((size_t)1 << 30)
 
 ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,

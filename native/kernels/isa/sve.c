@@ -38,8 +38,8 @@
 #define CHUNK ((uint64_t)1 << 40)
 
 /*
- * If vectors are as short as NEON's, NEON is better: it takes fewer instructions for the same
- * bytes.
+ * If SVE vectors are as short as those of NEON, the NEON variant is better: it takes fewer
+ * instructions for the same bytes.
  */
 static int supported(void)
 {
@@ -131,7 +131,10 @@ const struct lr_variant lr_variant_sve = {
 	.vector = 1,
 	.compiled = 1,
 	.supported = supported,
-	/* Copies and fills of NEON take fewer instructions up to vectors of 32 bytes. */
+	/*
+	 * For copies and fills, NEON takes fewer instructions unless SVE vectors are longer than 32
+	 * bytes.
+	 */
 	.preferred = LR_CSUM | LR_COPY_CSUM,
 	.csum_partial = lr_csum_partial_sve,
 	.csum_burst = lr_csum_burst_sve,

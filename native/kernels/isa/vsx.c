@@ -45,7 +45,7 @@ static const uint8_t keep_last[2 * VEC] __attribute__((aligned(VEC))) = {
 #define SUM_NEXT_4 AT_NEXT("lxvd2x", "%[src]", "44", "45", "46", "47") ADD_4("12", "13", "14", "15")
 #define STEP_SRC(bytes) "addi %[src],%[src]," bytes "\n\t"
 
-/* The sum of FEW to PIECE bytes, without the last one if their number is odd. */
+/* Returns the sum of FEW to PIECE bytes, without the last byte if their number is odd. */
 ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
 	uint32_t total;
@@ -113,7 +113,10 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes
 	return total;
 }
 
-/* The odd last byte, which the sums above leave out, in its half of a word; 0 if there is none. */
+/*
+ * Returns the odd last byte, which the sums above leave out, in its half of a word; 0 if there is
+ * none.
+ */
 ALWAYS_INLINE uint32_t odd_byte(const uint8_t *src, size_t bytes)
 {
 	const uint32_t last = bytes & 1 ? src[bytes - 1] : 0;

@@ -24,7 +24,7 @@ static void compare(const char *what, uint64_t found, uint64_t expected)
 	       (unsigned long long)expected);
 }
 
-/* Steps around every boundary that 32 bits have. */
+/* Step sizes around every boundary that 32 bits have. */
 static const uint64_t steps[] = { 0, 1, 2, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
@@ -190,7 +190,10 @@ static void compare_tables(void)
 	static const uint32_t of_7450[] = { LR_MPC74XX_EVENTS(CODE) };
 	static const uint32_t of_7400[] = { LR_MPC7400_EVENTS(CODE) };
 	static const uint32_t also[][2] = { LR_MPC74XX_ALSO(ALSO) };
-	/* Number of counters, a selection, and the mask of counters that have it in common. */
+	/*
+	 * Number of counters, a selection, and the mask of the counters on which it is the same
+	 * event.
+	 */
 	static const uint32_t common[][3] = {
 		{ 6, 1, 0x7e }, { 6, 2, 0x1e },	 { 6, 7, 0x1e },  { 6, 8, 0x16 },
 		{ 6, 13, 0x16 }, { 6, 14, 0x06 }, { 6, 22, 0x06 }, { 4, 4, 0x1e },

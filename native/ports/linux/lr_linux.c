@@ -120,7 +120,10 @@ void lr_linux_select(void)
 	}
 }
 
-/* Steps have an even length, so that every byte stays in its half of a 16-bit word. */
+/*
+ * Returns the length of the next step. All steps but the last have an even length, so that every
+ * byte stays in its half of a 16-bit word.
+ */
 static size_t step(size_t bytes)
 {
 	BUILD_BUG_ON(LR_LINUX_STEP_BYTES % 2);

@@ -15,17 +15,18 @@
 #include <linerate/variant.h>
 
 /*
- * Fewer bytes are summed without vectors. Before vectors may be used, the 32 16-byte registers of
- * the owning task are saved, and they are restored before it resumes; at this length, that costs
- * about as much as vectors gain over general registers. Wider registers cost more: measure.
+ * Fewer bytes than this are summed without vectors. Before vectors may be used, the 32 16-byte
+ * registers of the owning task are saved, and they are restored before it resumes; at this length,
+ * that costs about as much as vectors gain over general registers. Wider registers cost more:
+ * measure.
  */
 #ifndef LR_LINUX_VECTOR_BYTES
 #define LR_LINUX_VECTOR_BYTES 512
 #endif
 
 /*
- * Bytes summed per begin and end, between which preemption is disabled; other tasks may run in
- * between.
+ * Maximum number of bytes summed between a begin and its end, where preemption is disabled. Other
+ * tasks may run before the next begin.
  */
 #ifndef LR_LINUX_STEP_BYTES
 #define LR_LINUX_STEP_BYTES 4096

@@ -21,17 +21,19 @@
  */
 uint16_t lr_lwip_chksum(const void *src, int bytes);
 
-/* The same while copying; the ranges must not overlap. */
+/* Like lr_lwip_chksum, but also copies the bytes to dst; the ranges must not overlap. */
 uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes);
 
 #define LWIP_CHKSUM lr_lwip_chksum
 #define LWIP_CHKSUM_COPY(dst, src, bytes) lr_lwip_chksum_copy(dst, src, bytes)
 /*
- * tcp_write() with TCP_WRITE_FLAG_COPY then sums the bytes as it copies them, and retransmissions
- * need no sum.
+ * With this, tcp_write() with TCP_WRITE_FLAG_COPY sums the bytes as it copies them, and
+ * retransmissions need no sum.
  */
 #define LWIP_CHECKSUM_ON_COPY 1
-/* Not SMEMCPY: its lengths are small constants, for which compilers emit a few moves. */
+/*
+ * SMEMCPY is not replaced: its lengths are small constants, for which compilers emit a few moves.
+ */
 #define MEMCPY(dst, src, bytes) lr_copy(dst, src, bytes)
 
 #endif

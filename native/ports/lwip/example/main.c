@@ -36,8 +36,8 @@
 #define PATIENCE_ITERATIONS 60000
 
 /*
- * Number of calls of each hook, and how many of them returned another sum or made another copy than
- * lwIP's own routines.
+ * Number of calls of each hook, and how many of them returned a different sum or made a different
+ * copy than lwIP's own routines.
  */
 struct watched {
 	unsigned long sums, sums_while_copying, copies, wrong;

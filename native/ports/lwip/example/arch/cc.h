@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Platform definitions for lwIP; its defaults fit a hosted compiler except for these. */
+/* Platform definitions for lwIP. Its defaults for hosted compilers apply to everything else. */
 #ifndef ARCH_CC_H
 #define ARCH_CC_H
 
