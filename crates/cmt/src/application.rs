@@ -18,15 +18,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
-    /// Name used in reports.
+    /// Name of the application in reports.
     pub name: String,
     /// Document that describes the application.
     pub source: String,
     /// Independent flows, each with its own link, queues and strands.
     pub flows: u32,
-    /// Link that delivers a flow's packets.
+    /// The link that delivers the packets of each flow.
     pub line: LineSpec,
-    /// Parameters by name.
+    /// Numbers that roles and the line refer to by name.
     #[serde(rename = "parameter")]
     pub parameters: BTreeMap<String, Parameter>,
     /// Queues between the roles; each flow has its own.
@@ -93,9 +93,9 @@ pub struct LineSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// Name that tasks refer to.
+    /// Name by which tasks refer to the queue.
     pub name: String,
-    /// Capacity in packets.
+    /// Capacity of the queue in packets.
     pub capacity: u32,
     /// Cycles until a change at one end of the queue is visible at the other.
     pub hand_over_cycles: u32,
@@ -107,7 +107,7 @@ pub struct QueueSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Name used in configurations.
+    /// Name by which configurations refer to the role.
     pub name: String,
     /// Tasks that the strand executes in rotation.
     #[serde(rename = "task")]
@@ -123,7 +123,7 @@ pub struct TaskSpec {
     pub input: Option<String>,
     /// Queue to write packets to; if absent, packets leave the system.
     pub output: Option<String>,
-    /// Instructions per poll.
+    /// Number of instructions per poll.
     pub poll_instructions: String,
     /// Stall time of a successful poll in nanoseconds.
     pub packet_stall_ns: Option<String>,
@@ -133,9 +133,9 @@ pub struct TaskSpec {
     pub slow_cycles: Option<String>,
     /// Instructions per packet; must be absent in a task without input.
     pub instructions: Option<String>,
-    /// L1 misses per packet.
+    /// Mean number of L1 misses per packet.
     pub l1_misses: Option<String>,
-    /// L2 misses per packet.
+    /// Mean number of L2 misses per packet.
     pub l2_misses: Option<String>,
 }
 
@@ -151,13 +151,13 @@ pub struct Configuration {
     pub observed: Option<Observed>,
 }
 
-/// A configuration's measured results.
+/// What the document reports as measured in a configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
-    /// Rate per flow in kpps.
+    /// Measured rate per flow in kpps.
     pub kpps: f64,
-    /// Cycles per instruction by role.
+    /// Measured cycles per instruction (CPI), by role.
     pub cpi: BTreeMap<String, f64>,
 }
 
@@ -166,16 +166,16 @@ pub struct Observed {
 pub enum BadApplication {
     /// The text is not a valid application (parser message).
     Text(String),
-    /// A name is not defined.
+    /// A name refers to an item that does not exist.
     Unknown {
         /// Kind of the missing item: `parameter`, `role`, `flow`, `queue` or `configuration`.
         what: &'static str,
-        /// The undefined name.
+        /// The name that refers to nothing.
         name: String,
     },
     /// The configuration needs more pipes or strands than the chip has.
     TooSmall {
-        /// Chip name.
+        /// Name of the chip.
         chip: String,
         /// Which resource is insufficient: `pipes` or `strands per pipe`.
         what: &'static str,

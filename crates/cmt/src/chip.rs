@@ -5,21 +5,21 @@ use crate::processor::Processor;
 use serde::Deserialize;
 use std::fmt;
 
-/// Maximum number of strands per pipe.
+/// Maximum number of strands per pipe that the simulator supports.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
 /// Maximum number of strands to simulate. Even with this many, planning takes only seconds.
 const STRANDS_MAX: u64 = 4096;
 
-/// Which strands share a unit.
+/// Which strands share one instance of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All strands on the chip.
+    /// All strands on the chip share it.
     Chip,
-    /// The strands on a core.
+    /// Each core has its own, shared by the strands on the core.
     Core,
-    /// The strands on a pipe.
+    /// Each pipe has its own, shared by the strands on the pipe.
     Pipe,
 }
 
@@ -66,24 +66,24 @@ pub struct Chip {
 pub enum NoChip {
     /// The processor's file has no latencies.
     NoLatency {
-        /// Processor name.
+        /// Name of the processor.
         name: String,
     },
     /// The processor's pipes do not issue exactly one instruction per cycle.
     NotSingleIssue {
-        /// Processor name.
+        /// Name of the processor.
         name: String,
     },
     /// More strands share a pipe than the simulator supports.
     TooManyWorkers {
-        /// Processor name.
+        /// Name of the processor.
         name: String,
         /// Number of strands that share a pipe.
         strands: u32,
     },
     /// The chip has more strands than the simulator supports.
     TooLarge {
-        /// Processor name.
+        /// Name of the processor.
         name: String,
         /// Number of strands on the chip.
         strands: u64,

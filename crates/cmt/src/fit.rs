@@ -44,9 +44,9 @@ const WITHIN: (f64, f64) = (0.05, 0.12);
 pub enum FitError {
     /// A name is undefined, or the chip is too small.
     Application(BadApplication),
-    /// The placed application cannot be simulated.
+    /// The application, as placed on the chip, cannot be simulated.
     System(Fault),
-    /// The configuration has no observations.
+    /// The application's file has no observations for this configuration.
     NotObserved(String),
     /// There are observations for this role, but no strand has the role.
     NoStrand(String),
@@ -86,10 +86,10 @@ impl From<Fault> for FitError {
     }
 }
 
-/// A configuration's simulated results.
+/// What a simulation found for one configuration.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// All simulation counts.
+    /// All counts of the simulation.
     pub outcome: Outcome,
     /// Rate at which packets leave the system in kpps, averaged over the flows.
     pub kpps: f64,
@@ -111,11 +111,11 @@ impl Found {
 /// An observed figure and its simulated value.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// Name: `kpps`, or `CPI of ROLE`.
+    /// Name of the figure: `kpps`, or `CPI of ROLE`.
     pub what: String,
-    /// Value in the application's file.
+    /// Observed value, from the application's file.
     pub observed: f64,
-    /// Simulated value.
+    /// Value found by the simulation.
     pub found: f64,
     /// Target accuracy: the relative error that has weight 1 in a fit.
     pub within: f64,

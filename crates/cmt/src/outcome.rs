@@ -20,7 +20,7 @@ impl Run {
 /// Counts from a run, excluding the warm-up. All are of evidence tier `model`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Cycles counted, excluding the warm-up.
+    /// Number of cycles in which events were counted, without the warm-up.
     pub cycles: u64,
     /// Chip clock frequency in Hz.
     pub clock_hz: f64,
@@ -39,11 +39,11 @@ pub struct Outcome {
 /// which it was ready while another strand issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
-    /// Strand name.
+    /// Name of the strand.
     pub name: String,
     /// Logical CPU that the strand occupies.
     pub cpu: u32,
-    /// Instructions issued.
+    /// Number of instructions issued.
     pub instructions: u64,
     /// Cycles in which the strand could not issue, by cause.
     pub stalls: Stalls,
@@ -53,38 +53,38 @@ pub struct StrandOutcome {
     pub tasks: Vec<TaskOutcome>,
 }
 
-/// A task's packet and poll counts.
+/// Packets and polls of one task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskOutcome {
     /// Packets written to a queue or sent out of the system.
     pub packets: u64,
     /// Packets dropped because the output queue was full ([`super::WhenFull::Drop`]).
     pub dropped: u64,
-    /// Empty polls.
+    /// Number of polls that found no packet.
     pub idle_polls: u64,
     /// Failed attempts to enqueue a packet because the queue was full ([`super::WhenFull::Wait`]).
     pub blocked: u64,
 }
 
-/// A strand's stall cycles by cause.
+/// Cycles in which a strand could not issue, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Bubbles: branches, load-use delays and other dependences.
+    /// Cycles of bubbles: branches, load-use delays and other dependences.
     pub bubbles: u64,
-    /// L2 latency of L1 misses.
+    /// Cycles spent waiting for L2 after L1 misses.
     pub l1: u64,
-    /// Memory latency of L2 misses, on top of the L2 latency.
+    /// Cycles spent waiting for memory after L2 misses, in addition to the L2 latency.
     pub l2: u64,
-    /// Waits for shared units.
+    /// Cycles spent waiting for units shared with other strands.
     pub units: u64,
-    /// Poll stalls: uncached reads of NIC registers.
+    /// Cycles of stalls in polls: uncached reads of NIC registers.
     pub io: u64,
-    /// Deliberate pauses after empty polls.
+    /// Cycles of deliberate pauses after empty polls.
     pub slow: u64,
 }
 
 impl Stalls {
-    /// Returns the sum over all causes.
+    /// Returns the total number of stall cycles.
     pub fn sum(&self) -> u64 {
         self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
     }
@@ -123,12 +123,12 @@ impl Stalls {
     }
 }
 
-/// A packet source's counts.
+/// What a packet source delivered and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceOutcome {
-    /// Packets that arrived on the line.
+    /// Number of packets that arrived on the line.
     pub offered: u64,
-    /// Packets dropped because the interface's ring was full.
+    /// Number of packets dropped because the interface's ring was full.
     pub dropped: u64,
 }
 

@@ -39,9 +39,9 @@ pub struct Processor {
     pub clock_ghz: f64,
     /// Number of cores.
     pub cores: u32,
-    /// Independent issue pipelines per core.
+    /// Number of independent issue pipelines per core.
     pub pipes_per_core: u32,
-    /// Strands that share a pipe.
+    /// Number of strands that share a pipe.
     pub strands_per_pipe: u32,
     /// Instructions that a pipe issues per cycle; `None` if it depends on the program.
     pub instructions_per_cycle: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Processor {
     pub compute_bound_cpi_max: Option<f64>,
     /// Cache and memory latencies; `None` if unknown.
     pub latency: Option<Latency>,
-    /// Memory and I/O bandwidths.
+    /// Bandwidths of memory and I/O.
     #[serde(default)]
     pub bandwidth: Bandwidth,
     /// Units shared by strands, in addition to pipes.
@@ -64,7 +64,7 @@ pub struct Processor {
     pub forwarded: Vec<Forwarded>,
 }
 
-/// A PMU event.
+/// An event that the processor's PMU counts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
@@ -74,7 +74,7 @@ pub struct Event {
     pub name: String,
     /// The vendor's name for the event.
     pub native: String,
-    /// Closest portable event, if any.
+    /// Name of the closest portable event, if there is one.
     pub portable: Option<String>,
     /// Longest wait that one occurrence can cause; `None` if unknown or zero.
     pub waits_for: Option<WaitsFor>,
@@ -84,9 +84,9 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// A load served by L2.
+    /// A load that L2 serves.
     L2,
-    /// A load served by memory.
+    /// A load that memory serves.
     Memory,
     /// One cycle, for an event that counts cycles.
     Cycle,
@@ -108,7 +108,7 @@ pub struct Latency {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {
-    /// Memory bandwidth.
+    /// Bandwidth of main memory.
     pub memory_gb_per_s: Option<f64>,
     /// Bandwidth of the I/O bus to and from network cards.
     pub io_gb_per_s: Option<f64>,
@@ -123,7 +123,7 @@ pub struct Bandwidth {
 pub struct Forwarded {
     /// Frame size in bytes, including FCS.
     pub frame_bytes: u32,
-    /// Rate over all ports in kpps.
+    /// Rate in kpps, all ports together.
     pub kpps: f64,
 }
 
@@ -229,7 +229,7 @@ impl Processor {
         all
     }
 
-    /// Returns the total number of strands.
+    /// Returns the number of strands on the processor.
     pub fn strands(&self) -> u64 {
         u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
     }

@@ -25,23 +25,23 @@ pub struct Strand {
     pub name: String,
     /// Logical CPU, numbered by core, pipe and position on the pipe.
     pub cpu: u32,
-    /// What the strand does.
+    /// Which instructions the strand executes.
     pub runs: Runs,
 }
 
 /// What a strand does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
-    /// Polls inputs and processes packets.
+    /// The strand polls inputs and processes packets.
     Packets {
         /// Mean stall cycles per instruction due to branches and dependences.
         bubble_cycles: f64,
         /// Tasks, executed in rotation.
         tasks: Vec<Task>,
     },
-    /// `while(1)`: issues an instruction whenever it can.
+    /// The strand runs `while(1)`: it issues an instruction whenever it can.
     Busy,
-    /// Parked: issues no instructions.
+    /// The strand is parked: it issues no instructions.
     Parked,
 }
 
@@ -59,12 +59,12 @@ pub struct Task {
     pub outputs: Vec<usize>,
 }
 
-/// A task's input.
+/// Where a task gets its packets from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A queue, by its index in [`System::queues`].
+    /// A queue, given by its index in [`System::queues`].
     Queue(usize),
-    /// A source, by its index in [`System::sources`].
+    /// A source, given by its index in [`System::sources`].
     Source(usize),
     /// An input that never has a packet.
     Nothing,
@@ -73,7 +73,7 @@ pub enum Input {
 /// Cost of polling for a packet or for queue space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Poll {
-    /// Instructions per poll; at least 1.
+    /// Mean number of instructions per poll; at least 1.
     pub instructions: f64,
     /// Stall cycles of a successful poll, for example from an uncached read of a NIC register.
     pub packet_stall_cycles: f64,
@@ -86,15 +86,15 @@ pub struct Poll {
 /// Cost of processing a packet, excluding polling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// Instructions per packet; at least 1.
+    /// Mean number of instructions per packet; at least 1.
     pub instructions: f64,
-    /// Cache misses per packet.
+    /// Cache misses while processing a packet.
     pub misses: Misses,
     /// Uses of shared units while processing a packet.
     pub units: Vec<UnitUse>,
 }
 
-/// Mean cache misses per packet.
+/// Mean number of cache misses per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
     /// L1 misses, whether or not they hit L2.
@@ -103,7 +103,7 @@ pub struct Misses {
     pub l2: f64,
 }
 
-/// Use of a shared unit.
+/// How often a packet uses a shared unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitUse {
     /// Index of the unit in [`Chip::units`].
@@ -115,7 +115,7 @@ pub struct UnitUse {
 /// A bounded queue between two strands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Capacity in packets.
+    /// Capacity of the queue in packets.
     pub capacity: u32,
     /// Cycles until a change at one end of the queue is visible at the other; at least 1.
     pub hand_over_cycles: u32,
@@ -127,9 +127,9 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// Poll until there is room.
+    /// The writer polls until there is room.
     Wait,
-    /// Drop the packet and count it.
+    /// The writer drops the packet, which is counted.
     Drop,
 }
 
@@ -164,11 +164,11 @@ pub enum Fault {
     },
     /// A strand refers to a nonexistent queue, source or unit.
     NoSuch {
-        /// Strand name.
+        /// Name of the strand.
         strand: String,
-        /// `queue`, `source` or `unit`.
+        /// What does not exist: `queue`, `source` or `unit`.
         what: &'static str,
-        /// The nonexistent index.
+        /// Index to which nothing belongs.
         index: usize,
     },
     /// A queue or source has a second reader or writer.
@@ -177,23 +177,23 @@ pub enum Fault {
         strand: String,
         /// Role that is already taken: `reader of queue`, `writer of queue` or `reader of source`.
         what: &'static str,
-        /// Index of the queue or source.
+        /// Index of the queue or source that is already in use.
         index: usize,
     },
     /// A number is out of range.
     Number {
         /// Strand, queue, source or chip that the number belongs to.
         of: String,
-        /// Parameter name.
+        /// Name of the parameter.
         what: &'static str,
         /// The value that is out of range.
         value: f64,
-        /// Description of the valid range.
+        /// The valid range, in words.
         must: &'static str,
     },
     /// A strand that handles packets has no task.
     NoTask {
-        /// Strand name.
+        /// Name of the strand.
         strand: String,
     },
 }

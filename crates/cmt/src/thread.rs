@@ -31,7 +31,7 @@ pub(super) struct Thread {
     /// Index of the current task.
     at: usize,
     phase: Phase,
-    /// Instructions left in the phase.
+    /// Number of instructions left in the phase.
     left: u64,
     random: Random,
     l2_cycles: u64,
@@ -133,7 +133,7 @@ impl Thread {
         (thread, left - 1)
     }
 
-    /// Returns the task counts.
+    /// Returns the packet and poll counts of each task.
     pub(super) fn tasks(&self) -> Vec<TaskOutcome> {
         self.tasks.iter().map(|job| job.counts).collect()
     }

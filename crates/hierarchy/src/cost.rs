@@ -47,7 +47,7 @@ pub struct Inputs<'a> {
     pub local: &'a [steps::Sample],
     /// Times of the random chase by chain size.
     pub random: &'a [steps::Sample],
-    /// Bytes that one TLB entry translates.
+    /// Number of bytes that one TLB entry translates.
     pub page_bytes: u64,
     /// Cache line size in bytes.
     pub line_bytes: u64,

@@ -31,7 +31,7 @@ pub struct Row {
 /// What is known about the machine and the chase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// Order of the chase.
+    /// Order in which the chase visits the lines.
     pub order: Order,
     /// Cache line size in bytes.
     pub line_bytes: u64,
@@ -45,7 +45,7 @@ pub struct Known {
     pub core_ghz: Option<f64>,
 }
 
-/// Plausibility of one count.
+/// Whether a count is plausible, and why not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether the count is within its bounds; `None` if the event has no known bounds.
@@ -54,7 +54,7 @@ pub struct Judgement {
     pub doubt: Option<String>,
 }
 
-/// Judges every count in every row.
+/// Judges every count in every row. The result has the same shape as the counts.
 pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     let judged = |row: &Row| {
         row.counts.iter().map(|(event, count)| one(event, *count, row, known)).collect()
@@ -113,7 +113,7 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     (follows && places.len() >= LEAST_ROWS).then_some((low, high))
 }
 
-/// Plausible range of counts per load.
+/// The plausible range of a count, per load.
 struct Bounds {
     least: f64,
     most: f64,

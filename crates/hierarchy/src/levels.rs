@@ -16,9 +16,9 @@ pub struct Levels {
     pub found: FoundLevels,
     /// Core clock in GHz while the chains of each level were chased; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
-    /// Levels in record format.
+    /// The levels in the form in which records hold them.
     pub levels: Vec<MemoryLevel>,
-    /// Undetermined sizes in record format.
+    /// The undetermined ranges of sizes in the form in which records hold them.
     pub unresolved: Vec<Unresolved>,
 }
 

@@ -60,7 +60,7 @@ struct Level {
 pub struct Multiplication {
     /// Number of rows, which is also the number of columns, of each matrix.
     pub n: u64,
-    /// Bytes per element.
+    /// Size of a matrix element in bytes.
     pub element_bytes: u64,
     /// ns per multiply-add in the textbook loop, with all data in L1.
     pub textbook_ns: f64,
@@ -71,9 +71,9 @@ pub struct Multiplication {
 /// Predicted times in ns per multiply-add.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Textbook loop.
+    /// Time of the textbook loop.
     pub textbook_ns: f64,
-    /// Interchanged loop.
+    /// Time of the loop with interchanged indices.
     pub interchanged_ns: f64,
 }
 

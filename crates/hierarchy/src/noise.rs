@@ -27,7 +27,7 @@ pub struct Gap {
 pub struct Loss {
     /// Fraction of time lost, 0 to 1.
     pub share: Estimate,
-    /// Gaps per second.
+    /// Number of gaps per second.
     pub per_second: Estimate,
     /// Longest gap in ns; 0 if there are none.
     pub longest_ns: f64,

@@ -65,11 +65,11 @@ pub enum Found<'a> {
     },
     /// The stored profile is usable.
     Kept {
-        /// Contents of the profile.
+        /// The stored profile.
         profile: &'a Profile,
         /// Age of the profile, such as `3 hours`.
         age: &'a str,
-        /// Path of the file.
+        /// Path of the file that holds the profile.
         file: &'a str,
     },
 }

@@ -14,7 +14,7 @@ use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 
-/// A peak in the distribution.
+/// A peak in the distribution of load times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// Position in the unit of the bins: the mean of the samples in the peak, accurate to half a

@@ -39,7 +39,7 @@ pub struct Level {
 /// Reason why no level could be determined in a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The plateau changed between passes.
+    /// The plateau of a level was different in different passes.
     Moved,
     /// Two steps are closer than [`RESOLUTION`].
     TooClose,
@@ -58,7 +58,7 @@ pub struct Unresolved {
     pub cause: Cause,
 }
 
-/// Levels found in a curve.
+/// What a curve shows about the levels of the hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundLevels {
     /// Levels, nearest first; empty without samples.
@@ -67,7 +67,7 @@ pub struct FoundLevels {
     pub unresolved: Vec<Unresolved>,
 }
 
-/// Options for analysing a curve.
+/// How a curve is analysed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Nominal coverage of the intervals, above 0 and below 1.

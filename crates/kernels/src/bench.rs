@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 /// Role of a routine in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// One implementation of the kernel.
+    /// One variant of the kernel.
     Variant,
     /// The selected variant, called directly through its function pointer, as
     /// [`Kernels`](crate::Kernels) does.
@@ -33,7 +33,7 @@ pub enum Role {
     Entry,
     /// A routine whose speed is an upper bound for kernels that read and write the same bytes.
     Bound,
-    /// Another project's implementation.
+    /// An implementation from another project.
     Peer,
 }
 

@@ -26,7 +26,7 @@ impl<'b> Buffer<'b> {
         Self { src: bytes.as_ptr(), bytes: bytes.len(), borrowed: PhantomData }
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes that the buffer refers to.
     #[inline]
     pub const fn bytes(&self) -> &'b [u8] {
         // SAFETY: pointer and length are those of a slice that stays borrowed for 'b; `new`, the

@@ -22,7 +22,7 @@ use core::ops::Add;
 pub struct Sum(u32);
 
 impl Sum {
-    /// The empty sum.
+    /// The sum of no bytes.
     pub const ZERO: Self = Self(0);
 
     /// Creates a sum from the representation used by `lr_csum_partial`.

@@ -134,21 +134,21 @@ impl fmt::Debug for Variant {
 pub enum VariantError<'a> {
     /// No variant has this name.
     Unknown {
-        /// The requested name.
+        /// The name as given.
         name: &'a str,
     },
     /// This build does not contain the variant.
     NotCompiled {
-        /// Variant name.
+        /// Name of the variant.
         name: &'static str,
-        /// Required CPU feature.
+        /// CPU feature that the variant requires.
         isa: &'static str,
     },
     /// This CPU, or its operating system, does not support the variant.
     NotSupported {
-        /// Variant name.
+        /// Name of the variant.
         name: &'static str,
-        /// Required CPU feature.
+        /// CPU feature that the variant requires.
         isa: &'static str,
     },
 }

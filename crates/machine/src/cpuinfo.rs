@@ -8,7 +8,7 @@ fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     cpuinfo.lines().filter_map(pair).filter(fits).map(|(_, value)| value)
 }
 
-/// Returns the first value of `key`.
+/// Returns the first value of `key`; `None` if the file has no such key.
 pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }

@@ -26,14 +26,14 @@ pub enum Error {
     Cpus {
         /// The CPUs in the list.
         cpus: Vec<u32>,
-        /// Why they are unsuitable.
+        /// Why the list is unsuitable.
         reason: &'static str,
     },
     /// The measurement was inconclusive.
     CannotTell {
         /// The quantity that was to be measured.
         what: &'static str,
-        /// Why the measurement was inconclusive.
+        /// What prevented a conclusion.
         reason: String,
         /// What the user can do about it.
         advice: &'static str,

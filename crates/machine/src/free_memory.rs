@@ -20,7 +20,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Creates a limit with its reason.
+    /// Creates a limit of `bytes` bytes, imposed by `reason`.
     pub fn new(bytes: u64, reason: &str) -> Self {
         Self { bytes, reason: reason.to_owned() }
     }

@@ -23,10 +23,10 @@ pub enum Identity {
     /// ARM, by the Main ID Register (MIDR) of each kind of core, in kernel order, deduplicated.
     /// More than one kind means big.LITTLE.
     Arm {
-        /// Kinds of core; at least one.
+        /// The kinds of core in the machine; at least one.
         cores: Vec<ArmCore>,
     },
-    /// Power and PowerPC.
+    /// A processor of the Power or PowerPC architecture.
     Power {
         /// The kernel's name for the processor: `POWER9`, `7455`, ...
         name: String,

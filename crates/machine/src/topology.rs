@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 /// What a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheKind {
-    /// Data only.
+    /// The cache holds data only.
     Data,
-    /// Instructions only.
+    /// The cache holds instructions only.
     Instruction,
-    /// Data and instructions.
+    /// The cache holds data and instructions.
     Unified,
 }
 
@@ -49,7 +49,7 @@ pub struct Cpu {
     pub package: Result<u32, Error>,
     /// Logical CPUs on the same core, including this one, ascending.
     pub siblings: Result<Vec<u32>, Error>,
-    /// Caches, in kernel order.
+    /// Caches that the CPU uses, in kernel order.
     pub caches: Result<Vec<Cache>, Error>,
 }
 

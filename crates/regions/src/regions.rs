@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-/// Events counted by default.
+/// Events that are counted unless others are requested.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 
 /// Events to count in regions, and where to write the record.

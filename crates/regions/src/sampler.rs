@@ -45,7 +45,7 @@ pub struct Schedule {
     pub every: NonZeroU64,
     /// Number of slices per set after which the sampler is full.
     pub rounds: NonZeroU32,
-    /// Seed for the random set order.
+    /// Seed for the random order of the sets.
     pub seed: u64,
 }
 
@@ -54,9 +54,9 @@ pub struct Schedule {
 pub struct Sample {
     /// Index of the set in the schedule.
     pub set: usize,
-    /// Packets processed in the slice.
+    /// Number of packets processed in the slice.
     pub packets: u64,
-    /// Slice duration in ticks.
+    /// Duration of the slice in ticks.
     pub ticks: u64,
     /// Count of each event in the set; `None` for events that are not counted.
     pub counts: Vec<Option<u64>>,

@@ -13,14 +13,14 @@ use std::fs::read_to_string;
 /// A thread's CPU time between two readings of the kernel's accounting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
-    /// Elapsed time in ticks.
+    /// Wall time between the two readings, in ticks.
     pub(crate) wall: f64,
-    /// Time on a CPU, in ticks.
+    /// CPU time between the two readings, in ticks.
     pub(crate) on_processor: f64,
     /// Ticks during which the thread was runnable but waiting for a CPU; `None` if the kernel does
     /// not account for this time.
     pub(crate) waited: Option<f64>,
-    /// Involuntary context switches; `None` if unknown.
+    /// Number of involuntary context switches; `None` if unknown.
     pub(crate) switches: Option<u64>,
 }
 

@@ -12,12 +12,12 @@ use crate::wire::Port;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Endpoint settings.
+/// Settings of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Client or server.
+    /// Whether the endpoint is the client or the server.
     pub side: Side,
-    /// Maximum segment payload in bytes.
+    /// Maximum payload of a segment in bytes.
     pub segment: usize,
     /// Capacity of the send buffer and of the receive buffer in bytes, ideally a multiple of
     /// `segment`.
@@ -39,14 +39,14 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Connection state.
+/// State of a connection, as seen by one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// No connection, or in TIME_WAIT.
+    /// There is no connection, or it is in TIME_WAIT.
     Closed,
-    /// Listening, or handshake not complete.
+    /// The endpoint is listening, or the handshake is not complete.
     Opening,
-    /// Established in both directions.
+    /// The connection is established in both directions.
     Open,
     /// The peer has closed, and everything it sent was received. This end may still send.
     PeerClosed,
@@ -57,11 +57,11 @@ pub enum State {
 /// What an endpoint has counted since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Frames received.
+    /// Number of frames received.
     pub received: u64,
-    /// Received frames dropped because of a bad checksum.
+    /// Number of received frames dropped because of a bad checksum.
     pub bad_checksums: u64,
 }
 
@@ -95,7 +95,7 @@ pub trait Endpoint {
     /// `None` if no timer is pending.
     fn poll_at(&mut self, now: Micros) -> Option<Micros>;
 
-    /// Returns the counters.
+    /// Returns what the endpoint has counted since it was created.
     fn counters(&self) -> Counters;
 
     /// Starts timing calls to the routines: the timestamp counter is read before and after each
@@ -110,7 +110,7 @@ pub trait Endpoint {
     fn tallies(&self) -> Tallies;
 }
 
-/// A TCP stack.
+/// A TCP stack under test.
 pub trait Stack {
     /// Returns the stack's name, a single word used in records and on command lines.
     fn name(&self) -> &'static str;

@@ -12,19 +12,19 @@ pub enum Error {
         what: &'static str,
         /// The name as given.
         name: String,
-        /// Valid names.
+        /// The valid names.
         known: Vec<String>,
     },
     /// A routine returned a wrong result.
     WrongRoutine {
         /// Name of the routine set.
         set: String,
-        /// First difference from the specification.
+        /// Description of the first difference from the specification.
         difference: String,
     },
     /// The stack does not support the request.
     Stack {
-        /// Stack name.
+        /// Name of the stack.
         stack: String,
         /// What the stack does not support, in its own words.
         reason: String,
@@ -37,7 +37,7 @@ pub enum Error {
         stacks: String,
         /// Name of the routine set.
         set: String,
-        /// Position in the stream.
+        /// Position of the first wrong byte in the stream.
         byte: u64,
         /// The byte that was sent.
         expected: u8,
@@ -48,11 +48,11 @@ pub enum Error {
     Lost {
         /// Stack name, or both names if they differ.
         stacks: String,
-        /// Pattern name.
+        /// Name of the traffic pattern.
         pattern: String,
         /// Name of the routine set.
         set: String,
-        /// Payload bytes received so far.
+        /// Number of payload bytes received until then.
         bytes: u64,
     },
 }
@@ -62,15 +62,15 @@ pub enum Error {
 pub struct Stuck {
     /// Stack name, or both names if they differ.
     pub stacks: String,
-    /// Pattern name.
+    /// Name of the traffic pattern.
     pub pattern: String,
     /// Name of the routine set.
     pub set: String,
-    /// Virtual seconds without progress.
+    /// How long the run made no progress, in virtual seconds.
     pub seconds: u64,
-    /// Loop iterations without progress.
+    /// Number of loop iterations in which the run made no progress.
     pub turns: u64,
-    /// Payload bytes received so far.
+    /// Number of payload bytes received until then.
     pub bytes: u64,
     /// Frames that receivers dropped because of a bad checksum.
     pub bad_checksums: u64,

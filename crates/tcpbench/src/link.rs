@@ -16,14 +16,14 @@ pub const HEADER_BYTES: usize = 40;
 /// One of the two ends of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Opens connections.
+    /// The end that opens connections.
     Client,
-    /// Listens for connections.
+    /// The end that listens for connections.
     Server,
 }
 
 impl Side {
-    /// Returns this end's IPv4 address.
+    /// Returns the IPv4 address of this end.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Client => Ipv4Addr::new(192, 0, 2, 1),
@@ -45,7 +45,7 @@ impl Side {
 pub enum Checksums {
     /// The routines of the set being measured.
     Routines,
-    /// The stack's built-in code.
+    /// The stack's own code.
     Stack,
     /// None: checksums are sent as 0 and not verified, which gives an upper bound on the speedup.
     Off,

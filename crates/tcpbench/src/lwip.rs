@@ -48,7 +48,7 @@ pub struct Lwip {
 }
 
 impl Lwip {
-    /// Stack name.
+    /// Name of the stack in records and on command lines.
     pub const NAME: &'static str = "lwip";
 
     /// Searches the directories that `cargo xtask fetch lwip` writes to, relative to this program.

@@ -5,14 +5,14 @@
 use crate::error::Error;
 use std::fmt;
 
-/// Application traffic pattern.
+/// How the applications use the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
     /// The client sends continuously in Ethernet-sized segments, as for a file transfer.
     Bulk,
     /// The client sends one or two bytes, which the server echoes, as in a terminal session.
     Interactive,
-    /// Like bulk, with 8000-byte segments.
+    /// Like [`Bulk`](Self::Bulk), but with 8000-byte segments, as in jumbo frames.
     Jumbo,
     /// The client sends messages of varying lengths, each in a separate segment.
     Mixed,

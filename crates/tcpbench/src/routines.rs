@@ -65,7 +65,7 @@ impl Routines {
         routines.expect("plain C runs everywhere")
     }
 
-    /// Returns the set's name.
+    /// Returns the name of the routine set.
     pub fn name(&self) -> &'static str {
         self.name
     }

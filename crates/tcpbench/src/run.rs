@@ -18,21 +18,21 @@ use linerate_trial::Watch;
 pub struct Request {
     /// Stacks to measure.
     pub stacks: Stacks,
-    /// Patterns to measure.
+    /// Traffic patterns to measure.
     pub patterns: Vec<Pattern>,
-    /// Sets to measure. The set without checksums is always included.
+    /// Routine sets to measure. The set without checksums is always included.
     pub sets: Vec<Set>,
     /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
     /// Size of each send or receive buffer in bytes.
     pub buffer: usize,
-    /// Message lengths for the mixed pattern.
+    /// Distribution of message lengths in the mixed pattern.
     pub mix: Mix,
     /// Total duration of the slices in seconds. Checking and connecting take additional time.
     pub seconds: f64,
-    /// Random seed.
+    /// Seed for everything that is random in the run.
     pub seed: u64,
-    /// CPU to run on.
+    /// CPU on which the measured thread runs.
     pub cpu: u32,
     /// Whether to measure only throughput under loss (the Mathis equation).
     pub law: bool,
@@ -40,7 +40,7 @@ pub struct Request {
 
 /// The stacks to measure, and those that are not available.
 pub struct Stacks {
-    /// Available stacks.
+    /// Stacks that are available.
     pub present: Vec<Box<dyn Stack>>,
     /// Stacks that are not available, and how to install them.
     pub skipped: Vec<Skipped>,

@@ -40,7 +40,7 @@ pub struct Slice {
     pub bytes: u64,
     /// Number of exchanges, or of connections opened and closed.
     pub exchanges: u64,
-    /// Frames sent, in both directions.
+    /// Number of frames sent, in both directions.
     pub frames: u64,
     /// CPU time in nanoseconds, excluding comparisons.
     pub cpu_ns: u64,
@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Returns the wire's statistics.
+    /// Returns what the wire has carried, and what it has done to frames.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }

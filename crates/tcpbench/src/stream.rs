@@ -65,18 +65,18 @@ pub struct Sink {
     next: usize,
     /// Stream position of the first filled descriptor.
     position: u64,
-    /// Total bytes received.
+    /// Number of bytes received so far.
     received: u64,
 }
 
 /// The first received byte that differs from the byte sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Position in the stream.
+    /// Position of the byte in the stream.
     pub byte: u64,
-    /// Sent value.
+    /// The byte that was sent.
     pub expected: u8,
-    /// Received value.
+    /// The byte that was received.
     pub got: u8,
 }
 
@@ -112,7 +112,7 @@ impl Sink {
         self.received += bytes as u64;
     }
 
-    /// Returns the total bytes received.
+    /// Returns the number of bytes received so far.
     pub fn received(&self) -> u64 {
         self.received
     }

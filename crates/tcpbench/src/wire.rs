@@ -150,19 +150,20 @@ pub struct Impairments {
 /// What the wire has carried, and what it has done to frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Frames sent.
+    /// Number of frames sent.
     pub frames: u64,
-    /// Bytes sent, including headers.
+    /// Number of bytes sent, including headers.
     pub bytes: u64,
-    /// Frames lost.
+    /// Number of frames lost.
     pub lost: u64,
-    /// Frames held back.
+    /// Number of frames held back, so that later frames overtook them.
     pub reordered: u64,
-    /// Frames that arrived twice.
+    /// Number of frames that arrived twice.
     pub duplicated: u64,
-    /// Frames that arrived corrupted.
+    /// Number of frames that arrived corrupted.
     pub corrupted: u64,
-    /// Frames dropped because they were corrupted in such a way that every checksum still matched.
+    /// Number of frames dropped because they were corrupted in such a way that every checksum still
+    /// matched.
     pub masked: u64,
 }
 
@@ -324,7 +325,7 @@ impl Wire {
         self.lines.iter().filter_map(first).min()
     }
 
-    /// Returns the statistics.
+    /// Returns what the wire has carried, and what it has done to frames.
     pub fn carried(&self) -> Carried {
         self.carried
     }

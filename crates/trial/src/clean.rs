@@ -37,7 +37,7 @@ pub struct Account {
     pub wall_ns: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Involuntary context switches.
+    /// Number of involuntary context switches.
     pub switches: u64,
 }
 

@@ -21,7 +21,7 @@ use crate::samples::Samples;
 use crate::watch::{Beat, Watch, guard};
 use std::sync::mpsc::Sender;
 
-/// Settings of a race.
+/// What a race measures, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// Name of the measurement, for progress reports.
@@ -59,11 +59,11 @@ const OVERTIME: f64 = 1.5;
 /// One window of a race: which contestant runs, in which round and on which placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Index of the contestant.
+    /// Index of the contestant that runs.
     pub contestant: usize,
     /// Index of the contestant's placement.
     pub placement: u32,
-    /// Round, 0-based.
+    /// Number of the round, counted from 0.
     pub round: u32,
     /// Whether this is the first window of the round.
     pub is_first: bool,

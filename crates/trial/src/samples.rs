@@ -22,7 +22,7 @@ pub struct Samples<T> {
 /// How many windows there are in total, and how many are invalid for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Total number of windows.
+    /// Number of all windows, valid or not.
     pub total: u64,
     /// Windows in which the thread was preempted.
     pub switched: u64,

@@ -15,7 +15,7 @@ pub struct Measured<'a> {
     pub outstanding: &'a [Option<Estimate>],
     /// TLB levels, nearest first.
     pub tlb: &'a [tlb::Level],
-    /// Bytes that one TLB entry translates.
+    /// Number of bytes that one TLB entry translates.
     pub page_bytes: u64,
     /// Cache line size in bytes.
     pub line_bytes: u64,

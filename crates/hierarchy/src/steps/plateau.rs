@@ -40,7 +40,7 @@ const USUAL: f64 = 0.25;
 /// ramps alone.
 const UNSEEN: f64 = 0.05;
 
-/// Estimate of a level's latency.
+/// The estimated latency of a level, and where it comes from.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
     /// Whether the latency was the same in all passes and at most sizes.

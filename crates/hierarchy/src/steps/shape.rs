@@ -29,16 +29,16 @@
 
 use std::sync::OnceLock;
 
-/// Replacement policy.
+/// Which line a cache replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// LRU or an approximation of it.
+    /// The least recently used line, exactly or approximately.
     Lru,
-    /// Replaces a random line.
+    /// A random line.
     Random,
 }
 
-/// Distribution of lines over sets.
+/// How a chain's lines are distributed over the sets of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     /// All sets have the same number of lines, give or take one.

@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicU8;
 use table::{RawFrame, TABLE_VERSION, Table, Watch};
 pub(super) use table::{Routines, Settings, Sums};
 
-/// A loaded object and its connection.
+/// A loaded object, which contains one lwIP instance with at most one connection.
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
@@ -81,7 +81,7 @@ impl Plugin {
         Ok(Self { object, table: table(), activity: RefCell::default(), _file: file })
     }
 
-    /// Returns lwIP's version.
+    /// Returns the version of lwIP, such as `2.1.3`.
     pub(super) fn version(&self) -> String {
         // SAFETY: a string constant in the object, which stays loaded while `self` exists.
         unsafe { CStr::from_ptr(self.table.lwip) }.to_string_lossy().into_owned()
@@ -185,7 +185,7 @@ impl Plugin {
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
     }
 
-    /// Closes this direction.
+    /// Closes the sending direction of the connection.
     pub(super) fn close(&self) {
         // SAFETY: as for `advance`.
         unsafe { (self.table.close)() };

@@ -16,7 +16,7 @@ pub struct Seam {
     eye: Eye,
 }
 
-/// Observer of routine calls, if any.
+/// What observes the calls to routines.
 #[derive(Clone, Debug)]
 enum Eye {
     Nobody,
@@ -32,11 +32,11 @@ enum Eye {
 pub enum Activity {
     /// The stack itself, and everything else in the run.
     Stack,
-    /// Checksum without a copy.
+    /// A routine that computes a checksum without copying.
     Checksum,
-    /// Copy without a checksum.
+    /// A routine that copies without a checksum.
     Copy,
-    /// Combined copy and checksum.
+    /// A routine that copies and computes a checksum.
     CopyChecksum,
     /// Work outside the measured run, such as comparing data.
     Comparing,
@@ -139,7 +139,7 @@ impl Eye {
 }
 
 impl Seam {
-    /// Creates a seam without an observer.
+    /// Creates a seam that nothing observes.
     pub fn new(routines: Routines) -> Self {
         Self { routines, eye: Eye::Nobody }
     }
@@ -162,7 +162,7 @@ impl Seam {
         }
     }
 
-    /// Adds bytes to a checksum.
+    /// Adds bytes to a checksum by the set's routine.
     #[inline]
     pub fn checksum(&mut self, bytes: &[u8], sum: u32) -> u32 {
         let routine = self.routines.checksum;
@@ -170,7 +170,7 @@ impl Seam {
         self.eye.see(Activity::Checksum, |t| &mut t.checksum, bytes, call)
     }
 
-    /// Copies bytes.
+    /// Copies bytes by the set's routine.
     #[inline]
     pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
         let routine = self.routines.copy;

@@ -27,7 +27,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Records an untimed call.
+    /// Records a call of a routine on `bytes` that was not timed.
     pub fn count(&mut self, bytes: &[u8]) {
         self.calls += 1;
         self.bytes += bytes.len() as u64;
@@ -36,7 +36,7 @@ impl Tally {
         self.alignments[bytes.as_ptr().addr() % 64 / 8] += 1;
     }
 
-    /// Records a timed call.
+    /// Records a call of a routine on `bytes` that took `ticks` ticks.
     pub fn time(&mut self, bytes: &[u8], ticks: u64) {
         self.count(bytes);
         self.timed += 1;

@@ -176,7 +176,7 @@ impl Session {
         Ok(())
     }
 
-    /// Fails if the connection has ended.
+    /// Returns an error if the connection has ended.
     fn open_still(&self) -> Result<(), Error> {
         if self.client.state() == State::Open && self.server.state() == State::Open {
             return Ok(());

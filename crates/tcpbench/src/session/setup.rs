@@ -12,7 +12,7 @@ const SEGMENTS_PER_WRITE: usize = 4;
 /// Settings of a session: everything except the stacks and the routine set.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Application traffic pattern.
+    /// How the applications use the connection.
     pub pattern: Pattern,
     /// Payload of a full segment in bytes.
     pub segment: usize,
@@ -20,17 +20,17 @@ pub struct Setup {
     pub buffer: usize,
     /// Whether frames are copied to the receiver or passed by reference.
     pub wire: WireMode,
-    /// Wire impairments.
+    /// What the wire does to frames: loss, delay, corruption and so on.
     pub impairments: Impairments,
-    /// Message lengths in [`Pattern::Mixed`].
+    /// Distribution of message lengths in [`Pattern::Mixed`].
     pub mix: Mix,
     /// Whether Nagle's algorithm is enabled: partial segments wait for acknowledgements.
     pub nagle: bool,
-    /// Congestion control at both ends.
+    /// Congestion control algorithm at both ends.
     pub congestion: Congestion,
     /// Delayed ACK timeout in virtual microseconds; 0 disables it.
     pub ack_delay: Micros,
-    /// Random seed.
+    /// Seed for everything that is random in the session.
     pub seed: u64,
 }
 

@@ -22,9 +22,9 @@ const FOLDERS: usize = 4;
 pub enum LoadError {
     /// None of the searched directories contains the object.
     Missing {
-        /// Basename of the object.
+        /// File name of the object.
         name: String,
-        /// Searched directories.
+        /// Directories that were searched.
         folders: Vec<PathBuf>,
     },
     /// The file is unreadable, does not match its seal, or is not a plug-in.
@@ -38,7 +38,7 @@ pub enum LoadError {
     OtherVersion {
         /// Path of the object.
         path: PathBuf,
-        /// Table version of the object.
+        /// Version of the object's function table.
         found: u32,
     },
 }

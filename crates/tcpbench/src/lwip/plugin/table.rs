@@ -37,15 +37,15 @@ pub(super) struct Watch {
     pub(super) activity: *const AtomicU8,
 }
 
-/// Component that computes TCP and IP checksums.
+/// Which component computes TCP and IP checksums.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lwip) enum Sums {
-    /// Disabled.
+    /// Checksums are sent as 0 and not verified.
     Off,
-    /// lwIP, through the routines.
+    /// lwIP computes and verifies them, through the routines.
     Lwip,
-    /// lwIP, but only for frames that it sends; received frames have been verified by the driver.
+    /// lwIP computes them for the frames that it sends; the driver has verified received frames.
     ArriveVerified,
 }
 
