@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Result of a 16-bit load of these two bytes. */
+/* Returns what a 16-bit load of these two bytes yields. */
 static uint16_t word(uint8_t first, uint8_t second)
 {
 	const uint8_t bytes[] = { first, second };
@@ -17,15 +17,16 @@ static uint16_t word(uint8_t first, uint8_t second)
 	return word;
 }
 
-/* A 16-bit number in network byte order. */
+/* Returns what a 16-bit load of this number in network byte order yields. */
 static uint16_t network(unsigned number)
 {
 	return word((uint8_t)(number >> 8), (uint8_t)number);
 }
 
 /*
- * The folded sum by definition: 256 times the bytes at even offsets plus those at odd ones, in 64
- * bits, modulo 65535; 65535 instead of 0 unless all bytes and the seed are 0.
+ * Returns the folded sum by definition: the bytes at even offsets times 256 plus those at odd
+ * offsets, summed in 64 bits, modulo 65535. The result is 65535 instead of 0, unless all bytes and
+ * the seed are 0.
  */
 static uint16_t definition(const uint8_t *at, size_t bytes, uint32_t seed)
 {
@@ -145,7 +146,7 @@ static void updates(struct tally *tally)
 	}
 }
 
-/* The numbers of RFC 1624, section 4, as UDP sends them. */
+/* Checks updates of UDP checksums with the numbers of RFC 1624, section 4. */
 static void udp_updates(struct tally *tally)
 {
 	const uint16_t rest = network(0xcd7a), last = network(0x5555), other = network(0x3285);
@@ -155,7 +156,10 @@ static void udp_updates(struct tally *tally)
 	expect(tally, lr_csum_update_udp(0, last, other) == 0, "UDP, no checksum");
 }
 
-/* UDP: a checksum of 0 is sent as 0xffff, and a datagram that carries 0xffff still sums to it. */
+/*
+ * Checks that UDP sends a checksum of 0 as 0xffff, and that a datagram with this checksum is
+ * intact.
+ */
 static void udp_zero(struct tally *tally)
 {
 	expect(tally, lr_csum_finish_udp(0xffff) == 0xffff,

@@ -26,7 +26,7 @@ static uint8_t any(size_t index)
 	return (uint8_t)random_number();
 }
 
-/* Every addition carries. */
+/* All ones, so that every addition carries. */
 static uint8_t ones(size_t index)
 {
 	(void)index;

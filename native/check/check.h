@@ -58,9 +58,9 @@ struct arena {
 };
 struct arena arena_new(size_t bytes);
 void arena_free(const struct arena *arena);
-/* The lowest address in the arena with that offset. */
+/* Returns the lowest address in the arena with that offset. */
 uint8_t *arena_front(const struct arena *arena, size_t offset);
-/* The highest address with that offset followed by this many bytes. */
+/* Returns the highest address with that offset that is followed by this many bytes of the arena. */
 uint8_t *arena_back(const struct arena *arena, size_t bytes, size_t offset);
 /*
  * Under AddressSanitizer or Valgrind, fence poisons the bytes around these, and unfence unpoisons

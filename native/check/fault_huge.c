@@ -42,8 +42,8 @@ static uint8_t *ring_new(void)
 }
 
 /*
- * The sum of whole periods and a remainder. The period is even, so every lap begins at an even
- * offset.
+ * Returns the sum of whole periods and a remainder. The period is even, so every lap begins at an
+ * even offset.
  */
 static uint16_t expected_sum(const uint8_t *src, size_t bytes)
 {

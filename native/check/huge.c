@@ -103,8 +103,8 @@ static void clear_target(void)
 }
 
 /*
- * The byte expected at that address after the call: value for a fill, or the source byte if value
- * is -1, for a copy.
+ * Returns the byte expected at that address after the call: for a fill, value; for a copy, where
+ * value is -1, the source byte.
  */
 static uint8_t wanted(const uint8_t *at, int value)
 {
@@ -137,8 +137,8 @@ static void judge_target(struct subject *s, const char *kernel, int value)
 }
 
 /*
- * The sum of whole laps and a remainder, by the reference; the period is even, so every lap begins
- * at an even offset.
+ * Returns the sum of whole laps and a remainder, computed with the reference. The period is even,
+ * so every lap begins at an even offset.
  */
 static uint16_t expected_sum(uint32_t seed)
 {

@@ -18,7 +18,7 @@ static uint8_t *filled;
 
 #define EACH_SUBJECT(s) for (struct subject *s = all; s < all + all_count; s++)
 
-/* One of the seeds at which carries change, or a random one. */
+/* Returns one of the seeds at which carries change, or a random seed. */
 static uint32_t some_seed(void)
 {
 	static const uint32_t seeds[] = { 0, 1, 0xffff, 0x10000, 0xffffffff };

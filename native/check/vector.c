@@ -73,7 +73,7 @@ int vector_kind(void)
 	return lr_variant_find("sve")->supported() != 0;
 }
 
-/* Size of a vector in bytes. */
+/* Returns the size of a vector in bytes. */
 static size_t vector_bytes(void)
 {
 	uintptr_t bytes = 16;
@@ -320,8 +320,8 @@ static void guarded_kernels_keep_out(struct tally *tally)
 }
 
 /*
- * On a processor without vectors, the registers are not acquired and no vector instruction is
- * executed.
+ * Checks that on a processor without vectors, the guarded kernels neither acquire the registers nor
+ * execute a vector instruction.
  */
 static void guarded_kernels_do_without(struct tally *tally)
 {

@@ -25,7 +25,8 @@ struct registers {
 } __attribute__((aligned(64)));
 
 /*
- * The registers available: 0 for the minimum of the architecture, 1 for AVX or SVE, 2 for AVX-512.
+ * Returns which registers are available: 0 for the minimum of the architecture, 1 for AVX or SVE, 2
+ * for AVX-512.
  */
 int vector_kind(void);
 

@@ -51,7 +51,7 @@ struct copy {
 	uint32_t side;
 };
 
-/* Ones' complement addition: 0 only if both are 0. */
+/* Adds two words with end-around carry (ones' complement). The result is 0 only if both are 0. */
 ALWAYS_INLINE word add_word(word a, word b)
 {
 	a += b;

@@ -95,8 +95,8 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 }
 
 /*
- * The sum of the 32-bit words of one vector. Unlike vec_pairs, it needs no constants from memory: a
- * sum of 20 to 64 bytes takes 7 cycles instead of 8 (Zen 5).
+ * Returns the sum of the 32-bit words of one vector. Unlike vec_pairs, it needs no constants from
+ * memory: a sum of 20 to 64 bytes takes 7 cycles instead of 8 (Zen 5).
  */
 ALWAYS_INLINE uint64_t vec_words(vec v)
 {

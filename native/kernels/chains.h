@@ -28,11 +28,12 @@ ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 }
 
 /*
- * The sum of fewer than 256 bytes, copied to dst if copy is set; 0 only if all are 0.
+ * Returns the sum of fewer than 256 bytes, which it also copies to dst if copy is set; 0 only if
+ * all bytes are 0.
  *
- * One chain for each bit set in the length, then the last 1 to 7 bytes by one load: it loads the 8
- * bytes that end with them and shifts out those already summed. The remaining bytes then begin at
- * an even position, as they do in the message.
+ * There is one chain for each bit that is set in the length, except the lowest three. The last 1 to
+ * 7 bytes are added by one load of the 8 bytes that end with them; bytes that were already summed
+ * are shifted out. The remaining bytes then begin at an even position, as they do in the message.
  */
 ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {

@@ -58,7 +58,10 @@ ALWAYS_INLINE uint8_t *unused(const void *src)
 	return (uint8_t *)(uintptr_t)src;
 }
 
-/* Ones' complement addition in 64 bits: 0 only if both are 0. */
+/*
+ * Adds two 64-bit sums with end-around carry (ones' complement). The result is 0 only if both are
+ * 0.
+ */
 ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
 {
 	a += b;

@@ -8,8 +8,8 @@
 #include "kernels.h"
 
 /*
- * The sum of fewer than 8 bytes: each counts in the half of its 16-bit word given by its position
- * in memory. The result is meaningful only as a sum.
+ * Returns the sum of fewer than 8 bytes. Each byte counts in the half of its 16-bit word that is
+ * given by its position in memory. The result is meaningful only as a sum.
  */
 ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 {
@@ -79,9 +79,10 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t bytes)
 }
 
 /*
- * The sum of fewer than 2^31 bytes, copied to dst if copy is set; 0 only if all are 0. The two
- * halves of each word are added to separate 64-bit sums, of which there are four, so that no carry
- * is lost: 2^31 bytes are 2^28 words, of which each sum takes half, less than 2^27 * 2^32.
+ * Returns the sum of fewer than 2^31 bytes, which it also copies to dst if copy is set; 0 only if
+ * all bytes are 0. The upper and the lower halves of the words are added to separate 64-bit sums,
+ * two of each, so that no carry is lost: 2^31 bytes are 2^28 words, of which each sum takes half,
+ * which is less than 2^27 * 2^32.
  */
 ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {

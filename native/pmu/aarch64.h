@@ -95,7 +95,7 @@ static inline void lr_aarch64_barrier(void)
 	__asm__ __volatile__("isb" : : : "memory");
 }
 
-/* Number of event counters of this core. */
+/* Returns the number of event counters of this core. */
 static inline uint32_t lr_aarch64_counters(void)
 {
 	return (uint32_t)(lr_aarch64_read_pmcr_el0() & LR_AARCH64_PMCR_COUNTERS) >>

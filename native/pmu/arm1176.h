@@ -95,7 +95,9 @@ static inline void lr_arm1176_stop(void)
 	lr_arm1176_barrier();
 }
 
-/* The counters that have wrapped, as a mask: 1 for counter 0, 2 for counter 1, 4 for cycles. */
+/*
+ * Returns which counters have wrapped, as a mask: 1 for counter 0, 2 for counter 1, 4 for cycles.
+ */
 static inline uint32_t lr_arm1176_overflowed(void)
 {
 	return (lr_arm1176_read_pmnc() & LR_ARM1176_PMNC_OVERFLOWED) >> 8;

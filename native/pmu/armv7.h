@@ -92,7 +92,7 @@ static inline void lr_armv7_barrier(void)
 	__asm__ __volatile__("isb" : : : "memory");
 }
 
-/* Number of event counters of this core. */
+/* Returns the number of event counters of this core. */
 static inline uint32_t lr_armv7_counters(void)
 {
 	return (lr_armv7_read_pmcr() & LR_ARMV7_PMCR_COUNTERS) >> LR_ARMV7_PMCR_COUNTERS_SHIFT;

@@ -79,8 +79,8 @@ LR_PPC74XX_REGISTERS(LR_PPC74XX_BOTH, LR_PPC74XX_READER)
 #define LR_PPC74XX_MSR_MARKED 0x4u
 
 /*
- * Number of counters of a processor, given the upper half of its processor version register; 0 for
- * any other processor.
+ * Returns the number of counters of a processor, given the upper half of its processor version
+ * register; 0 for any other processor.
  */
 static inline uint32_t lr_ppc74xx_counters(uint32_t version)
 {
@@ -111,11 +111,12 @@ static inline struct lr_ppc74xx_field lr_ppc74xx_field_of(uint32_t counter)
 }
 
 /*
- * The counters that can count an event code, as a mask of bits 1 to 6: the counter in bits 8 to 10
- * of the code or, if those are 0, all counters on which the selection in bits 0 to 7 means the same
- * event. Of six counters, these are all for selections up to 1, counters 1 to 4 up to 7, counters
- * 1, 2 and 4 up to 13, and counters 1 and 2 up to 22 (MPC7450UM, chapter 11; Linux's mpc7450-pmu.c
- * agrees). Of four counters, all for selections up to 4.
+ * Returns which counters can count an event code, as a mask of bits 1 to 6: the counter in bits 8
+ * to 10 of the code or, if those are 0, all counters on which the selection in bits 0 to 7 means
+ * the same event. On processors with six counters, a selection up to 1 means the same on all of
+ * them, up to 7 on counters 1 to 4, up to 13 on counters 1, 2 and 4, and up to 22 on counters 1 and
+ * 2 (MPC7450UM, chapter 11; Linux's mpc7450-pmu.c agrees). On processors with four counters, a
+ * selection up to 4 means the same on all of them.
  */
 static inline uint32_t lr_ppc74xx_counters_for(uint32_t counters, uint32_t code)
 {
@@ -179,7 +180,7 @@ static inline int lr_ppc74xx_place(const struct lr_ppc74xx_event *events, uint32
 	return 0;
 }
 
-/* The value of a selection register with this counter's selection replaced. */
+/* Returns the value of a selection register with this counter's selection replaced. */
 static inline uint32_t lr_ppc74xx_selecting(uint32_t mmcr, uint32_t counter, uint32_t event)
 {
 	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);

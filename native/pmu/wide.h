@@ -24,7 +24,7 @@ struct lr_pmu_wide {
 	uint32_t seen;
 };
 
-/* A count of 0 that continues from the current register value. */
+/* Returns a count of 0 that continues from the current register value. */
 static inline struct lr_pmu_wide lr_pmu_wide_from(uint32_t now)
 {
 	struct lr_pmu_wide wide;
@@ -63,11 +63,11 @@ static inline int lr_pmu_wide_may_be_short(const struct lr_pmu_wide *wide, uint3
 }
 
 /*
- * For use with the overflow interrupt: wraps is the number of interrupts so far, counted by the
- * handler. Read wraps, the flag, the register, and wraps again; if the two wraps differ, repeat. A
- * flag that is still set is a wrap whose interrupt has not been taken; if the register is then in
- * its lower half it was read after that wrap, and otherwise before, since no interrupt is delayed
- * for 2^31 events.
+ * Returns a count for use with the overflow interrupt; wraps is the number of interrupts so far,
+ * counted by the handler. Read wraps, the flag, the register, and wraps again; if the two wraps
+ * differ, repeat. A flag that is still set is a wrap whose interrupt has not been taken. If the
+ * register is then in its lower half, it was read after that wrap; otherwise, it was read before,
+ * because no interrupt is delayed for 2^31 events.
  */
 static inline uint64_t lr_pmu_wide_of_wraps(uint32_t wraps, uint32_t now, int overflowed)
 {

@@ -102,7 +102,9 @@ static inline int note_enter(struct note *note, const unsigned how)
 	return 1;
 }
 
-/* The race is between the two steps of the first branch, count_down and pop. */
+/*
+ * Without NOTE_POP_FIRST, there is a race between two steps of this function, count_down and pop.
+ */
 static inline void note_leave(struct note *note, const unsigned how)
 {
 	LR_VEC_ORDER();

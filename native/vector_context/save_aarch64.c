@@ -18,7 +18,7 @@
 
 #if defined(__aarch64__)
 
-/* Length in bytes of an SVE vector. Only for processors with SVE. */
+/* Returns the length in bytes of an SVE vector. Must be called only on processors with SVE. */
 static uintptr_t sve_bytes(void)
 {
 	uintptr_t bytes;

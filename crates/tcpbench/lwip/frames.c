@@ -54,7 +54,7 @@ void lr_drop(void *handle)
 
 struct netif lr_netif;
 
-/* The payload after the headers starts at a cache line boundary. */
+/* Allocates a frame so that the payload after the headers starts at a cache line boundary. */
 struct lr_lwip_frame lr_room(size_t bytes)
 {
 	struct lr_lwip_frame none = { NULL, NULL, 0 };

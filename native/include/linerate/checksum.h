@@ -129,9 +129,9 @@ static inline uint16_t lr_csum_finish_udp(uint32_t sum)
 }
 
 /*
- * The new checksum field after a 16-bit word that it covers has changed from before to after (RFC
- * 1624, equation 3). All values are in network byte order, loaded without swapping. The result may
- * be 0, which UDP must not send.
+ * Returns the new checksum field after a 16-bit word that it covers has changed from before to
+ * after (RFC 1624, equation 3). All values are in network byte order, loaded without swapping. The
+ * result may be 0, which UDP must not send.
  */
 static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16_t after)
 {

@@ -86,10 +86,10 @@ extern const size_t lr_variant_count;
 const struct lr_variant *lr_variant_find(const char *name);
 
 /*
- * The current targets of lr_csum_partial and its siblings: by default, the best function of each
- * kind that this processor can run, selected at the first call of any of them. The functions may
- * come from different variants; to find out which, compare them with the table. name is the name of
- * the forced variant, or "selected".
+ * Returns the current targets of lr_csum_partial and its siblings: by default, the best function of
+ * each kind that this processor can run, selected at the first call of any of them. The functions
+ * may come from different variants; to find out which, compare them with the table. name is the
+ * name of the forced variant, or "selected".
  */
 struct lr_variant lr_variant_current(void);
 

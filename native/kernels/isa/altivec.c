@@ -86,7 +86,7 @@
 			 "12", "13", "14", "16")
 #define SUM_TURN SUM_FIRST_4 SUM_NEXT_4 "addi %[src],%[src],128\n\t"
 
-/* The sum of FEW to PIECE bytes, taken in words that begin at even addresses. */
+/* Returns the sum of FEW to PIECE bytes, taken in words that begin at even addresses. */
 ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
 	/*

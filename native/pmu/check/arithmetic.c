@@ -115,7 +115,7 @@ static void compare_x86(void)
 			}
 }
 
-/* The note's decoding of the selectors of counters 1 to 4. */
+/* Decodes the selectors of counters 1 to 4 as the note does. */
 static uint32_t selected(uint32_t mmcr0, uint32_t mmcr1, uint32_t counter)
 {
 	switch (counter) {

@@ -15,8 +15,8 @@
 #include <rte_mbuf_core.h>
 
 /*
- * The folded sum of bytes at any address, not complemented: the result of rte_raw_cksum(), but also
- * right for lengths at which its 32-bit sum would wrap.
+ * Returns the folded sum of bytes at any address, not complemented: the result of rte_raw_cksum(),
+ * but also right for lengths at which its 32-bit sum would wrap.
  */
 static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 {
@@ -24,9 +24,9 @@ static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 }
 
 /*
- * The folded sum of part of a packet in any number of segments, beginning at an offset in the
- * packet: returns 0 and sets *cksum, or returns -1 without setting it if the packet is too short.
- * Segments may have any length, including odd ones and 0.
+ * Computes the folded sum of a part of a packet, which begins at an offset and may extend over any
+ * number of segments. Returns 0 and sets *cksum; if the packet is too short, returns -1 and leaves
+ * *cksum unchanged. Segments may have any length, including odd ones and 0.
  *
  * The sum of a segment that begins at an odd offset is rotated by 8 bits before it is added
  * (lr_csum_combine), and no carry is lost.

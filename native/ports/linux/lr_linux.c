@@ -42,7 +42,7 @@ void lr_linux_end(void)
 	kernel_neon_end();
 }
 
-/* Not SVE: for its own use, the kernel provides only the first 16 bytes of each vector. */
+/* SVE is left out: for its own use, the kernel provides only the first 16 bytes of each vector. */
 static void tell(void)
 {
 	lr_processor_tell(system_supports_fpsimd() ? LR_HAS_NEON : 0);

@@ -54,8 +54,8 @@ int lr_linux_begin(void);
 void lr_linux_end(void);
 
 /*
- * As lr_csum_partial and lr_copy_csum_partial, for kernel memory, in any context: with vectors if
- * they may be used and the length is worth it, otherwise without.
+ * Like lr_csum_partial and lr_copy_csum_partial, but for kernel memory and in any context: with
+ * vectors if they may be used and the length is worth it, otherwise without.
  */
 uint32_t lr_linux_csum(const void *src, size_t bytes, uint32_t sum);
 uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);

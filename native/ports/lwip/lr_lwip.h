@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 /*
- * The folded sum of bytes at any address, in the byte order of memory; bytes must not be negative.
- * 0 only if all bytes are 0.
+ * Returns the folded sum of bytes at any address, in the byte order of memory; bytes must not be
+ * negative. The sum is 0 only if all bytes are 0.
  */
 uint16_t lr_lwip_chksum(const void *src, int bytes);
 
