@@ -24,8 +24,8 @@ static const uint8_t ipv6_tcp[] = {
 };
 
 /*
- * Checks that the bytes, summed with seed, are an intact packet, and that the checksum computed with
- * 0 in the field at `field` equals the field.
+ * Checks that the bytes, summed with seed, are an intact packet, and that the checksum computed
+ * with 0 in the field at `field` equals the field.
  */
 static void intact_and_remade(struct tally *tally, const char *what, const uint8_t *bytes,
 			      size_t length, size_t field, uint32_t seed)

@@ -15,8 +15,8 @@ static struct pbuf *sent_frames[SENT_FRAMES];
 static unsigned sent_in, sent_out;
 
 /*
- * Queues a reference to the frame, not a copy. The frame does not change meanwhile: lwIP retransmits
- * a segment only when it holds the only reference.
+ * Queues a reference to the frame, not a copy. The frame does not change meanwhile, because lwIP
+ * retransmits a segment only when it holds the only reference.
  */
 err_t lr_on_output(struct netif *netif, struct pbuf *frame, const ip4_addr_t *to)
 {
