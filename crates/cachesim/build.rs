@@ -12,7 +12,7 @@ fn main() {
     let compiler = cc::Build::new().std("c11").opt_level(3).debug(false).pic(true).get_compiler();
     let mut command = compiler.to_command();
     command.args(["-Wall", "-Wextra", "-flto", "-fvisibility=hidden"]);
-    // The emulator's C library may differ from this target's (musl).
+    // No C library is linked, because the emulator's may differ from this target's (musl).
     command.args(["-shared", "-nostdlib", "-o"]).arg(&object).args(sources());
     let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(status.success(), "{command:?}: {status}");

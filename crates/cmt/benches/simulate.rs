@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 const REPETITIONS: usize = 11;
 const CYCLES: u64 = 4_000_000;
-/// Minimum speed, in core cycles per second of CPU time.
+/// Speed that the simulator should reach, in core cycles per second of CPU time.
 const GOAL: f64 = 100e6;
 
 fn main() {
@@ -55,7 +55,7 @@ fn simulated(system: &System, seed: u64) -> u64 {
     black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
 }
 
-/// Executes a chain of dependent lookups in a table as large as the simulator's.
+/// Executes a chain of dependent lookups in a table as large as the simulator's transition table.
 fn chain(length: u64) -> u64 {
     let table: Vec<usize> = (0..512).map(|at| (at * 37 + 11) % 512).collect();
     let table: &[usize; 512] = table.as_slice().try_into().expect("512 entries");

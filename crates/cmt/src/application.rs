@@ -22,17 +22,17 @@ pub struct Application {
     pub name: String,
     /// Document that describes the application.
     pub source: String,
-    /// Independent flows, each with its own link, queues and strands.
+    /// Number of independent flows, each with its own link, queues and strands.
     pub flows: u32,
     /// The link that delivers the packets of each flow.
     pub line: LineSpec,
     /// Numbers that roles and the line refer to by name.
     #[serde(rename = "parameter")]
     pub parameters: BTreeMap<String, Parameter>,
-    /// Queues between the roles; each flow has its own.
+    /// The queues between the roles. Each flow has its own.
     #[serde(rename = "queue")]
     pub queues: Vec<QueueSpec>,
-    /// Roles. Each is the work that one strand does for one flow.
+    /// The roles, each of which is the work that one strand does for one flow.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
     /// Ways to place the roles on pipes, with the document's measurements where it has any.
@@ -44,15 +44,15 @@ pub struct Application {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Value, in the unit implied by the name.
+    /// Value of the number, in the unit that its name implies.
     pub value: f64,
     /// Whether the value is documented, fitted or assumed.
     pub origin: Origin,
     /// What the number means, or how it was computed.
     pub text: String,
-    /// Lower bound for fits; `None` if not fitted.
+    /// Lower bound for fits; `None` if the parameter is not fitted.
     pub low: Option<f64>,
-    /// Upper bound for fits; `None` if not fitted.
+    /// Upper bound for fits; `None` if the parameter is not fitted.
     pub high: Option<f64>,
 }
 
@@ -79,11 +79,11 @@ impl Origin {
     }
 }
 
-/// Line that a flow's packets arrive on.
+/// The line on which a flow's packets arrive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Parameter with the rate in packets per second.
+    /// Name of the parameter that holds the rate in packets per second.
     pub packets_per_s: String,
     /// Capacity, in packets, of the interface's receive ring.
     pub ring: u32,
@@ -119,23 +119,25 @@ pub struct Role {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// Input to poll: `line` or a queue name. A task without input polls but never finds a packet.
+    /// Input to poll: `line` or a queue name. Without an input, the task polls but never finds a
+    /// packet.
     pub input: Option<String>,
-    /// Queue to write packets to; if absent, packets leave the system.
+    /// Name of the queue to write packets to; without one, packets leave the system.
     pub output: Option<String>,
-    /// Number of instructions per poll.
+    /// Parameter with the number of instructions per poll.
     pub poll_instructions: String,
-    /// Stall time of a successful poll in nanoseconds.
+    /// Parameter with the stall time of a successful poll, in nanoseconds.
     pub packet_stall_ns: Option<String>,
-    /// Stall time of an empty poll in nanoseconds.
+    /// Parameter with the stall time of an empty poll, in nanoseconds.
     pub empty_stall_ns: Option<String>,
-    /// Cycles that the strand pauses after an empty poll.
+    /// Parameter with the number of cycles that the strand pauses after an empty poll.
     pub slow_cycles: Option<String>,
-    /// Instructions per packet; must be absent in a task without input.
+    /// Parameter with the number of instructions per packet; must be absent in a task without
+    /// input.
     pub instructions: Option<String>,
-    /// Mean number of L1 misses per packet.
+    /// Parameter with the mean number of L1 misses per packet.
     pub l1_misses: Option<String>,
-    /// Mean number of L2 misses per packet.
+    /// Parameter with the mean number of L2 misses per packet.
     pub l2_misses: Option<String>,
 }
 
@@ -147,7 +149,7 @@ pub struct Configuration {
     pub name: String,
     /// What each pipe's strands do: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
-    /// Measured results; `None` if the document has none.
+    /// What the document reports as measured; `None` if it reports nothing.
     pub observed: Option<Observed>,
 }
 
@@ -164,7 +166,7 @@ pub struct Observed {
 /// Why an application cannot be read or placed on a chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadApplication {
-    /// The text is not a valid application (parser message).
+    /// The text is not a valid application. Holds the parser's message.
     Text(String),
     /// A name refers to an item that does not exist.
     Unknown {

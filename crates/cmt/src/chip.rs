@@ -8,7 +8,8 @@ use std::fmt;
 /// Maximum number of strands per pipe that the simulator supports.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
-/// Maximum number of strands to simulate. Even with this many, planning takes only seconds.
+/// Maximum number of strands on a chip to simulate. Even with this many, planning takes only
+/// seconds.
 const STRANDS_MAX: u64 = 4096;
 
 /// Which strands share one instance of a unit.
@@ -31,7 +32,7 @@ pub struct Unit {
     pub name: String,
     /// Which strands share one instance of the unit.
     pub scope: Scope,
-    /// Minimum cycles between two instructions that the unit accepts, at least 1.
+    /// Minimum number of cycles between two instructions that the unit accepts; at least 1.
     pub interval_cycles: u32,
     /// Document that the figures are taken from.
     pub source: String,

@@ -58,7 +58,7 @@ struct Engine<'s> {
     links: Links,
 }
 
-/// Counts since the start of the simulation.
+/// What has been counted since the start of the simulation.
 struct Counts {
     strands: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,

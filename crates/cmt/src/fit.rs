@@ -50,7 +50,7 @@ pub enum FitError {
     NotObserved(String),
     /// There are observations for this role, but no strand has the role.
     NoStrand(String),
-    /// The parameter has no bounds for fitting.
+    /// The parameter has no bounds, so it cannot be fitted.
     NoBounds(String),
 }
 

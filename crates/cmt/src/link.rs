@@ -21,9 +21,9 @@ pub(super) struct Links {
 /// State of a queue: a ring of slots.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// For each slot, the cycle from which the other side sees the slot's last change.
+    /// For each slot, the cycle from which the other end of the queue sees the slot's last change.
     seen_from: Vec<u64>,
-    /// Packets read and written so far, and the next slots to read and write.
+    /// Number of packets read and written so far, and the next slots to read and write.
     read: u64,
     written: u64,
     read_slot: usize,
@@ -117,7 +117,7 @@ impl Line {
     }
 }
 
-/// Admission to a unit that accepts one instruction per interval, in order of arrival.
+/// Lets instructions into a unit that accepts one per interval, in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     pub(super) free_from: u64,

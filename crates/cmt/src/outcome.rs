@@ -4,16 +4,17 @@
 /// How many cycles to simulate, and the random seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Warm-up cycles before counting starts, in which the queues fill.
+    /// Number of cycles before counting starts, in which the queues fill.
     pub warm_up_cycles: u64,
-    /// Cycles counted: at least 1 and, together with the warm-up, at most [`Run::CYCLES_MAX`].
+    /// Number of cycles in which events are counted: at least 1 and, together with the warm-up, at
+    /// most [`Run::CYCLES_MAX`].
     pub cycles: u64,
     /// Seed for the random distances between misses and between unit uses.
     pub seed: u64,
 }
 
 impl Run {
-    /// Maximum cycles in a run; fixed-point values have 32 integer bits.
+    /// Maximum number of cycles in a run: fixed-point values have 32 integer bits.
     pub const CYCLES_MAX: u64 = 1 << 31;
 }
 
@@ -56,13 +57,14 @@ pub struct StrandOutcome {
 /// Packets and polls of one task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskOutcome {
-    /// Packets written to a queue or sent out of the system.
+    /// Number of packets written to a queue or sent out of the system.
     pub packets: u64,
-    /// Packets dropped because the output queue was full ([`super::WhenFull::Drop`]).
+    /// Number of packets dropped because the output queue was full ([`super::WhenFull::Drop`]).
     pub dropped: u64,
     /// Number of polls that found no packet.
     pub idle_polls: u64,
-    /// Failed attempts to enqueue a packet because the queue was full ([`super::WhenFull::Wait`]).
+    /// Number of failed attempts to enqueue a packet because the queue was full
+    /// ([`super::WhenFull::Wait`]).
     pub blocked: u64,
 }
 

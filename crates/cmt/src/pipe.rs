@@ -41,7 +41,7 @@ const NO_PLACE: usize = PLACES;
 /// Bit mask of all places in a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Number of possible orders in which the four places last issued.
+/// Number of possible orders of the four places by the cycle in which they last issued.
 const ORDERS: usize = 24;
 
 /// Transition table, by current order and set of ready places: which place issues, and the new

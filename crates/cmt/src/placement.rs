@@ -40,7 +40,7 @@ use std::fmt;
 /// All placements of an application, ranked by rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// Roles to place, each once per flow.
+    /// The roles to place, each of them once per flow.
     pub roles: Vec<String>,
     /// Kinds of pipes that occur in the placements, with their capacities.
     pub kinds: Vec<Kind>,
@@ -65,7 +65,7 @@ pub struct Kind {
 /// A placement of all strands, up to symmetry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Index in [`Ranking::kinds`] of each pipe in use.
+    /// For each pipe in use, the index of its kind in [`Ranking::kinds`].
     pub pipes: Vec<usize>,
     /// Rate of the slowest flow in kpps.
     pub kpps: f64,
@@ -218,7 +218,7 @@ fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> 
 
 struct Search<'s> {
     kinds: &'s [Vec<u32>],
-    /// Number of strands in the largest kind, used to prune hopeless branches.
+    /// Number of strands in the largest kind, for skipping branches that cannot succeed.
     most: u32,
     chosen: Vec<usize>,
     found: &'s mut Vec<Vec<usize>>,
@@ -251,7 +251,7 @@ impl Search<'_> {
 /// A test system with a single pipe of one kind, in which each strand input has its own link.
 struct Probe<'p> {
     system: System,
-    /// For each link, the number of packets it delivers per packet of a flow.
+    /// For each link, how many packets it delivers per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -305,7 +305,7 @@ impl<'p> Probe<'p> {
         let asked = self.system.strands.iter().flat_map(tasks);
         let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
         let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
-        // Allow for one packet, which is counted or not depending on when counting begins.
+        // Allow for one packet: whether it is counted depends on when counting begins.
         let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
         let (mut least, mut keeps_up) = (rate, true);
         for ((_, counts), share) in pairs.zip(&self.shares) {
@@ -326,7 +326,7 @@ impl<'p> Probe<'p> {
         // it cannot keep up even with the rate that it handled before.
         let mut high = line;
         loop {
-            // A packet takes longer than the entire run.
+            // A strand finished no packet: one packet takes longer than the entire run.
             if low <= 0.0 {
                 return Ok(0.0);
             }

@@ -43,7 +43,7 @@ pub struct Processor {
     pub pipes_per_core: u32,
     /// Number of strands that share a pipe.
     pub strands_per_pipe: u32,
-    /// Instructions that a pipe issues per cycle; `None` if it depends on the program.
+    /// Number of instructions that a pipe issues per cycle; `None` if it depends on the program.
     pub instructions_per_cycle: Option<f64>,
     /// CPI above which a strand counts as memory-bound rather than compute-bound; `None` if the
     /// vendor gives no rule for this.
@@ -56,7 +56,7 @@ pub struct Processor {
     /// Units shared by strands, in addition to pipes.
     #[serde(default, rename = "unit")]
     pub units: Vec<Unit>,
-    /// Events counted by the processor's PMU, by code.
+    /// Events that the processor's PMU counts, each selected by its code.
     #[serde(default, rename = "event")]
     pub events: Vec<Event>,
     /// Forwarding rates measured on the processor.
@@ -76,7 +76,7 @@ pub struct Event {
     pub native: String,
     /// Name of the closest portable event, if there is one.
     pub portable: Option<String>,
-    /// Longest wait that one occurrence can cause; `None` if unknown or zero.
+    /// What a strand waits for, at most, because of one occurrence; `None` if unknown or nothing.
     pub waits_for: Option<WaitsFor>,
 }
 
@@ -117,7 +117,7 @@ pub struct Bandwidth {
     pub has_interfaces: bool,
 }
 
-/// Forwarding rate measured for one frame size.
+/// A forwarding rate that was measured for one frame size.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
@@ -133,7 +133,7 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("t2", include_str!("../data/processors/t2.toml")),
 ];
 
-/// Why a string does not describe a valid processor.
+/// Why a text does not describe a valid processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProcessor(String);
 

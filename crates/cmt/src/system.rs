@@ -34,7 +34,7 @@ pub struct Strand {
 pub enum Runs {
     /// The strand polls inputs and processes packets.
     Packets {
-        /// Mean stall cycles per instruction due to branches and dependences.
+        /// Mean number of stall cycles per instruction due to branches and dependences.
         bubble_cycles: f64,
         /// Tasks, executed in rotation.
         tasks: Vec<Task>,
@@ -97,9 +97,9 @@ pub struct Work {
 /// Mean number of cache misses per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
-    /// L1 misses, whether or not they hit L2.
+    /// Mean number of L1 misses, whether or not they hit L2.
     pub l1: f64,
-    /// L2 misses; at most as many as L1 misses.
+    /// Mean number of L2 misses; at most as many as L1 misses.
     pub l2: f64,
 }
 
@@ -108,7 +108,7 @@ pub struct Misses {
 pub struct UnitUse {
     /// Index of the unit in [`Chip::units`].
     pub unit: usize,
-    /// Uses per packet; at most one per instruction.
+    /// Mean number of uses per packet; at most one per instruction.
     pub per_packet: f64,
 }
 
@@ -137,9 +137,9 @@ pub enum WhenFull {
 /// ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Source {
-    /// Packets per second; above 0 and at most one per cycle.
+    /// Rate of the line in packets per second; above 0 and at most one packet per cycle.
     pub packets_per_s: f64,
-    /// Ring capacity in packets; excess packets are dropped.
+    /// Capacity of the receive ring in packets. Packets that find it full are dropped.
     pub ring: u32,
 }
 

@@ -20,7 +20,7 @@ enum Phase {
     Poll,
     /// The strand processes a packet.
     Work,
-    /// The strand waits for room in a queue.
+    /// The strand waits for room in a queue, to hand off a packet.
     Offer,
 }
 

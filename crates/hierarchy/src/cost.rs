@@ -34,12 +34,12 @@ use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
 pub use record::{Measured, records};
 
-/// Inputs to the cost computation. All times are in the same unit.
+/// What the costs are computed from. All times are in the same unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// Cache levels and memory, nearest first.
     pub levels: &'a [steps::Level],
-    /// Outstanding loads per level. May be shorter than `levels`.
+    /// Number of outstanding loads at each level. May be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
     /// TLB levels, nearest first.
     pub tlb: &'a [tlb::Level],
@@ -62,7 +62,7 @@ pub struct Inputs<'a> {
 pub enum Basis {
     /// Measured by pointer chases whose loads hit this level with this TLB state.
     Measured,
-    /// Level latency plus the cost of the TLB miss.
+    /// Computed as the latency of the level plus the cost of the TLB miss.
     Added,
 }
 

@@ -39,7 +39,7 @@ pub struct Known {
     pub page_bytes: u64,
     /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
-    /// Entries in the first and the last TLB level.
+    /// Number of entries in the first and in the last TLB level.
     pub tlb: Option<(u64, u64)>,
     /// Core clock in GHz.
     pub core_ghz: Option<f64>,
@@ -92,7 +92,7 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     rows.iter().enumerate().flat_map(of_row).collect()
 }
 
-/// Minimum number of sizes; with fewer, equal rates may be a coincidence.
+/// Minimum number of chain sizes. With fewer, equal rates may be a coincidence.
 const LEAST_ROWS: usize = 4;
 /// Maximum ratio of rates that count as equal, and minimum ratio of counts per load that clearly
 /// differ.
@@ -186,7 +186,8 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
 /// Chains shorter than this fraction of a cache or TLB stay within it; chains longer than its size
 /// divided by this fraction do not, whatever the replacement policy.
 const INSIDE: f64 = 0.5;
-/// Maximum misses per load for a chain that fits the level; nearly all come from interrupts.
+/// Maximum number of misses per load for a chain that fits the level; nearly all come from
+/// interrupts.
 const MOST_INSIDE: f64 = 0.1;
 /// Range of misses per load for a chain that exceeds the level, where most loads miss: below one if
 /// adjacent lines are prefetched, above one if prefetches or page walks are also counted.

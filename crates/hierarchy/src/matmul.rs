@@ -40,7 +40,7 @@ pub struct Machine {
     page_bytes: f64,
     /// Levels, nearest first.
     levels: Vec<Level>,
-    /// Pages covered by each TLB level, nearest first.
+    /// Number of pages that each TLB level covers, nearest first.
     reach: Vec<f64>,
     /// Pairs of chain size in bytes and load latency, by increasing size.
     curve: Vec<(f64, f64)>,

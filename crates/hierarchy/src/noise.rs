@@ -25,7 +25,7 @@ pub struct Gap {
 /// Time during which the thread did not run, detected as gaps between clock reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Fraction of time lost, 0 to 1.
+    /// Fraction of the time that was lost, 0 to 1.
     pub share: Estimate,
     /// Number of gaps per second.
     pub per_second: Estimate,

@@ -41,7 +41,7 @@ pub struct Level {
     pub level: u32,
     /// Size in bytes, or the reason why the OS does not report it.
     pub bytes: Result<u64, String>,
-    /// Logical CPUs that share the cache; 0 if not reported.
+    /// Number of logical CPUs that share the cache; 0 if not reported.
     pub shared_by: usize,
 }
 

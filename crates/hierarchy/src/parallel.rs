@@ -90,7 +90,7 @@ fn is_possible(curve: &[(f64, f64)]) -> bool {
 
 struct Knee {
     outstanding: f64,
-    /// Whether there were enough chains to reveal the knee.
+    /// Whether some points were beyond the knee of the curve, where more chains do not help.
     is_beyond: bool,
 }
 

@@ -60,7 +60,7 @@ pub enum Found<'a> {
     },
     /// The stored profile cannot be read.
     Unreadable {
-        /// Why it cannot be read, with a remedy.
+        /// Why the profile cannot be read, with a remedy.
         reason: &'a str,
     },
     /// The stored profile is usable.

@@ -41,11 +41,11 @@ use std::cmp::Ordering;
 pub(crate) const MEMORY: &str = "memory";
 /// Minimum number of reported caches for which the OS's list is assumed to be complete.
 const ALL_CACHES: usize = 3;
-/// Maximum ratio of sizes that page placement may explain.
+/// Maximum ratio between a measured and a reported size that page placement may explain.
 const NEAR: f64 = 1.5;
-/// Ratio to the reported size above which a measured size does not belong to the cache.
+/// A measured size that exceeds the reported size of a cache by this factor does not belong to it.
 const TWICE: f64 = 2.0;
-/// Share of the reported size below which a measured size is doubtful if the previous level is
+/// A measured size below this fraction of the reported size is doubtful if the previous level is
 /// close.
 const SMALL: f64 = 0.5;
 
@@ -138,7 +138,7 @@ fn grouped(
             levels.push((number, group));
         }
     }
-    // Beyond the caches that the OS reports.
+    // Levels beyond the caches that the OS reports get the next numbers.
     let first = levels.last().map_or(1, |(number, _)| number + 1);
     levels.extend((first..).zip(caches[next..].iter().map(|(level, _)| level.clone())));
     levels

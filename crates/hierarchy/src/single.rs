@@ -56,7 +56,7 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     Some(rounded.unwrap_or_else(|| seen.iter().fold(0, |a, &b| greatest_divisor(a, b)) as f64))
 }
 
-/// Maximum number of steps between two reads, which bounds the search.
+/// Maximum number of clock steps between two reads that the search considers.
 const MOST_PARTS: u64 = 1000;
 
 /// Returns the step for which the first of `seen`, the shortest difference, spans `parts` steps,
@@ -222,7 +222,7 @@ fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     if width.is_finite() { width.max(apart) } else { f64::MAX }
 }
 
-/// Minimum mode size, as a fraction of all samples.
+/// Minimum size of a mode, as a fraction of all samples.
 const LEAST_SHARE: f64 = 0.02;
 /// A mode's tail consists of bins below this fraction of its highest bin; they do not affect its
 /// position.

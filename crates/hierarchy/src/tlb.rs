@@ -68,7 +68,7 @@ pub struct Level {
     /// the end of the rise was not observed. The low end is at least 0 because a miss takes time.
     /// NaN (unknown) if the interval is wider than the value.
     pub cost: Estimate,
-    /// Whether the rise is a step rather than a slow climb.
+    /// Whether the rise is a sharp step; otherwise, it is a slow climb.
     pub is_step: bool,
 }
 
@@ -413,7 +413,7 @@ impl Drawn {
 struct Fit {
     cost: f64,
     edge: Edge,
-    /// Number of pages at the midpoint of the rise.
+    /// Number of pages at which the cost has risen by half.
     half: f64,
     /// Measured numbers of pages on either side of the midpoint.
     between: (f64, f64),

@@ -20,7 +20,7 @@ use crate::variant::assert_equal_lengths;
 use crate::{Kernel, Sum, Variant, checksum, ffi, variants};
 use alloc::vec::Vec;
 
-/// Role of a routine in a comparison.
+/// What a routine is in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// One variant of the kernel.

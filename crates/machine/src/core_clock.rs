@@ -307,8 +307,8 @@ mod tests {
         assert!((2e7..1e10).contains(&hertz), "{hertz} Hz");
     }
 
-    /// Interrupts make samples too low, and the clock may change, so only one of several rounds
-    /// must agree.
+    /// Interrupts make samples too low, and the clock may change, so it is enough if one of several
+    /// rounds agrees.
     #[test]
     fn the_highest_glimpse_agrees_with_the_long_look() {
         let agrees = |_| {

@@ -17,10 +17,10 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }
 
-/// CPU time limit on a control group.
+/// A limit on the CPU time of a control group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuQuota {
-    /// CPU time per unit of wall time, that is, a number of CPUs.
+    /// CPU time per wall time, which is a number of CPUs.
     pub cpus: f64,
     /// File that sets the limit, relative to the root.
     pub file: String,

@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct Region(pub(crate) u32);
 
 impl Region {
-    /// Code outside all regions: the root node.
+    /// The root node: code outside all regions.
     pub(crate) const OUTSIDE: Self = Self(u32::MAX);
     /// The empty region used to calibrate the measurement overhead.
     pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
-/// Snapshot of the kernel's accounting of a thread.
+/// The kernel's accounting of a thread at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     pub(crate) ticks: u64,
@@ -75,20 +75,20 @@ pub(crate) struct Node {
 pub(crate) struct Totals {
     /// Number of completed visits.
     pub(crate) visits: u64,
-    /// Units of work reported in the region.
+    /// Number of units of work reported in the region.
     pub(crate) units: u64,
     /// Ticks between entry and exit, over all visits.
     pub(crate) ticks: u64,
     /// Event counts between entry and exit, over all visits.
     pub(crate) counts: Counts,
-    /// Visits in which the thread left its CPU, so the counter registers also counted other
-    /// threads. Only recorded if events are read from registers.
+    /// Number of visits in which the thread left its CPU, so the counter registers also counted
+    /// other threads. Only recorded if events are read from registers.
     pub(crate) left: u64,
-    /// Visits in which the counter registers went unread for so long that their 32-bit counts may
-    /// have wrapped. Only recorded if events are read from registers.
+    /// Number of visits in which the counter registers went unread for so long that their 32-bit
+    /// counts may have wrapped. Only recorded if events are read from registers.
     pub(crate) long: u64,
-    /// Visits to nested regions that were not recorded because a limit on depth or nodes was
-    /// reached.
+    /// Number of visits to nested regions that were not recorded because a limit on depth or nodes
+    /// was reached.
     pub(crate) lost: u64,
 }
 
@@ -128,20 +128,21 @@ impl Node {
         add(&self.units, units);
     }
 
-    /// Notes that the counter registers also counted other threads during the visit being added.
+    /// Counts a visit during which the counter registers also counted other threads. Called while
+    /// the visit is added.
     #[cold]
     pub(crate) fn add_left(&self) {
         add(&self.left, 1);
     }
 
-    /// Notes that the counter registers went unread for so long during the visit being added that
-    /// their counts may have wrapped.
+    /// Counts a visit during which the counter registers went unread for so long that their counts
+    /// may have wrapped. Called while the visit is added.
     #[cold]
     pub(crate) fn add_long(&self) {
         add(&self.long, 1);
     }
 
-    /// Notes that the thread entered a nested region for which there is no room.
+    /// Counts a visit to a nested region that is not recorded because there is no room.
     pub(crate) fn add_lost(&self) {
         add(&self.lost, 1);
     }
@@ -198,8 +199,8 @@ pub(crate) struct Log {
     has_lost_counters: AtomicBool,
 }
 
-/// Maximum nodes per thread. A program that enters regions recursively has one node per sequence of
-/// nested regions.
+/// Maximum number of nodes per thread. A program that enters regions recursively has one node per
+/// sequence of nested regions.
 const NODES_MAX: usize = 4096;
 
 impl Log {

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 const BYTES: u64 = 10_000_000_000;
-/// Stream bytes with `--test`, which CI passes to all benches.
+/// Number of stream bytes with `--test`, which CI passes to all benches.
 const BYTES_BRIEF: u64 = 100_000_000;
 /// Number of stream bytes that one exchange or connection replaces in a run, because it costs about
 /// as much as sending this many bytes.

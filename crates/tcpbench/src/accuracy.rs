@@ -122,8 +122,8 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
     Ok(is_enough.then(medians))
 }
 
-/// Checks that serializing reads time a call until its result is available, and count that time
-/// only once.
+/// Checks that timing with serializing reads covers a call until its result is available, and
+/// covers this time only once.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;

@@ -35,7 +35,7 @@ pub struct Config {
     pub ack_delay: Micros,
     /// Congestion control algorithm.
     pub congestion: Congestion,
-    /// Random seed for initial sequence numbers and ports.
+    /// Seed for initial sequence numbers and ports.
     pub seed: u64,
 }
 

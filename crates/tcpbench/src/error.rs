@@ -33,7 +33,7 @@ pub enum Error {
     Stuck(Box<Stuck>),
     /// Received data differs from the data sent.
     Corrupt {
-        /// Stack name, or both names if they differ.
+        /// Name of the stack, or both names if client and server differ.
         stacks: String,
         /// Name of the routine set.
         set: String,
@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// The connection ended although neither side had closed it.
     Lost {
-        /// Stack name, or both names if they differ.
+        /// Name of the stack, or both names if client and server differ.
         stacks: String,
         /// Name of the traffic pattern.
         pattern: String,
@@ -60,7 +60,7 @@ pub enum Error {
 /// A run that made no progress, and its state when it was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Stack name, or both names if they differ.
+    /// Name of the stack, or both names if client and server differ.
     pub stacks: String,
     /// Name of the traffic pattern.
     pub pattern: String,
@@ -72,7 +72,7 @@ pub struct Stuck {
     pub turns: u64,
     /// Number of payload bytes received until then.
     pub bytes: u64,
-    /// Frames that receivers dropped because of a bad checksum.
+    /// Number of frames that receivers dropped because of a bad checksum.
     pub bad_checksums: u64,
     /// Description of the last segment on the wire.
     pub segment: String,

@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Halves the RTT: throughput must roughly double.
+    /// Halves the RTT: the throughput must roughly double.
     #[test]
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {

@@ -39,11 +39,11 @@ pub struct Rules<'a> {
 /// When a race ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// After this many rounds; a 95 % interval needs at least 6.
+    /// The race ends after this many rounds. A 95 % interval needs at least 6.
     Rounds(u32),
-    /// After the given time, at the end of a round. If a contestant's placement has too few valid
-    /// windows by then, the race continues for up to half as long again. Each placement runs at
-    /// least `kept` windows.
+    /// The race ends after the given time, at the end of a round. If a contestant's placement has
+    /// too few valid windows by then, the race continues for up to half as long again. Each
+    /// placement runs at least `kept` windows.
     Time {
         /// Nominal duration, in nanoseconds.
         ns: u64,

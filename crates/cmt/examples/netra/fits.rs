@@ -10,7 +10,8 @@ use std::fs;
 /// Number of function evaluations when fitting five parameters to both configurations.
 const CALLS: u32 = 260;
 
-/// Maximum relative error of a rate prediction for a configuration that was not used in the fit.
+/// Maximum relative error of the rate that a fit predicts for the configuration that it did not
+/// use.
 const ALONE_WITHIN: f64 = 0.07;
 
 /// A cross-validation: the parameters are fitted to one configuration (`here`), and the fit

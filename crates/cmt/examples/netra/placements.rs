@@ -52,7 +52,8 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     ))
 }
 
-/// Tabulates an excerpt of the ranking that includes configuration 2.
+/// Tabulates an excerpt of the ranking: the first two places, the quartiles, the last place, and
+/// configuration 2.
 fn table(model: &Model, ranking: &Ranking) -> Result<String, Fault> {
     let last = ranking.placements.len() - 1;
     let own = ranking.place_of(&vec![vec![1; ROLES.len()]; model.application.flows as usize]);

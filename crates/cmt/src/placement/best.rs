@@ -22,7 +22,7 @@ use super::{Kind, Probe, kinds_of};
 /// A group of strands with identical work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike {
-    /// Work of each strand. Each task with an input gets its own link.
+    /// Work of each strand in the group. Each task with an input gets its own link.
     pub runs: Runs,
     /// Number of strands in the group.
     pub count: u32,

@@ -29,7 +29,7 @@ const SMALL: usize = 60;
 /// Drop in a success rate, as a difference of fractions, that a full run must detect.
 pub(crate) const POINTS: f64 = 0.05;
 
-/// Probability that a small run detects the drop it tests for.
+/// Probability that a small run detects the drop in success rate that it tests for.
 const POWER: f64 = 0.99;
 
 /// Page with the published success rates.

@@ -33,14 +33,14 @@ const GRANULE_BYTES: u64 = 4096;
 pub(crate) enum Way {
     /// Computed analytically from miss probabilities.
     Analytic,
-    /// Simulated load by load, for machines with up to this many bytes of cache.
+    /// Simulated load by load, on machines with up to this many bytes of cache.
     Trace(u64),
 }
 
 /// Error in the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeError {
-    /// Relative error: measured over true size, minus 1.
+    /// Relative error: the measured size over the true size, minus 1.
     pub(crate) off: f64,
     /// Number of page colours if pages are placed at random, otherwise 1.
     pub(crate) colours: u64,

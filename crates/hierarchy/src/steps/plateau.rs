@@ -15,7 +15,7 @@ use linerate_record::stats::{Estimate, median, quantile};
 /// below a limit, the next larger limit applies.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 
-/// Minimum number of sizes on a plateau.
+/// Minimum number of sizes from which a plateau's latency is derived.
 const ENOUGH: usize = 3;
 
 /// Relative difference between passes above which a level's latency counts as changed, if the
@@ -73,7 +73,7 @@ pub(crate) fn plateaus(
         let enough = plateaus.iter().find(|sizes| sizes.len() >= ENOUGH);
         let sizes = enough.or(plateaus.last()).cloned().unwrap_or_default();
         let typical = times[level];
-        // Times without the small contributions from other levels.
+        // Removes the small contribution of other levels from a time.
         let pure = |i: usize, time: f64| time * typical / bench.predicted(i, fit.steps.len());
         plateau(samples, &sizes, typical, options.confidence, pure)
     };

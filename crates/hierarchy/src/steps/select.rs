@@ -28,7 +28,7 @@ const WORTH: f64 = 12.0;
 /// single ramp of unknown shape looks like two.
 const WORTH_CLOSE: f64 = 400.0;
 
-/// Ratio between the sizes found in different passes above which a size has moved.
+/// A cache size has moved if the sizes found in different passes differ by more than this factor.
 const MOVED: f64 = 1.3;
 
 /// Tolerance on [`RESOLUTION`]: neighbouring sizes whose ratio falls short of it by no more than a

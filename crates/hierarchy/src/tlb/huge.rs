@@ -14,7 +14,7 @@ use linerate_record::memory::PagesVerdict;
 use linerate_record::stats::{Estimate, median};
 use std::ops::RangeInclusive;
 
-/// Verdict on whether huge pages work, with the evidence.
+/// Whether huge pages work, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HugePages {
     /// `Work`, `Splintered` or `Unknown`; the caller checks whether huge pages were granted.

@@ -5,7 +5,7 @@ use super::{Curve, Level, Sample, is_steep};
 use linerate_record::stats::Estimate;
 use std::collections::BTreeSet;
 
-/// Number of points per refinement of an edge.
+/// Number of parts into which a refinement divides the range of an edge.
 const PARTS: u64 = 4;
 /// Number of page counts on either side of a step that are measured one by one.
 const MARGIN: u64 = 3;
