@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REGIONS: OnceLock<Regions> = OnceLock::new();
 
-/// Whether this process was forked from one that was counting. If so, its counters still count the
-/// parent.
+/// Whether this process was forked from one that was counting. If so, the counters that it
+/// inherited still count the parent.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {

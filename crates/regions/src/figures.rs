@@ -83,7 +83,7 @@ pub(crate) struct Branch {
     pub(crate) totals: Totals,
     /// Summed totals of the direct children.
     inner: Totals,
-    /// Visits to all nested nodes, at any depth.
+    /// Number of visits to all nested nodes, at any depth.
     pub(crate) deep_visits: u64,
 }
 

@@ -41,7 +41,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Schedule {
     /// Event sets. The events in a set are counted at the same time.
     pub sets: Vec<Vec<String>>,
-    /// Minimum packets per slice (the time between two counter reads).
+    /// Minimum number of packets per slice, which is the time between two counter reads.
     pub every: NonZeroU64,
     /// Number of slices per set after which the sampler is full.
     pub rounds: NonZeroU32,

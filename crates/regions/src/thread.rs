@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Maximum open regions per thread. Regions nested more deeply are not recorded, and the report
-/// says so.
+/// Maximum number of open regions per thread. Regions nested more deeply are not recorded, and the
+/// report says so.
 const DEPTH_MAX: usize = 64;
 
 /// One thread's regions and counters, created in that thread with
@@ -31,7 +31,7 @@ pub struct Thread {
 struct Open {
     places: Vec<Place>,
     frames: Vec<Frame>,
-    /// Visits begun so far: the serial number of the most recent frame.
+    /// Number of visits begun so far, which is the serial number of the most recent frame.
     serial: u64,
 }
 
@@ -183,7 +183,8 @@ impl Thread {
                 Some(mark) if mark.gaps != frame.mark.gaps => node.add_long(),
                 _ => {}
             }
-            // Saturating, since unserialised clock reads on two CPUs may differ by some ticks.
+            // The subtraction saturates, since unserialized clock reads on two CPUs may differ by
+            // some ticks.
             node.add_visit(
                 now.saturating_sub(frame.ticks),
                 differences.map(|(now, then)| now.wrapping_sub(*then)),

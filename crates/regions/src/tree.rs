@@ -77,9 +77,9 @@ pub(crate) struct Totals {
     pub(crate) visits: u64,
     /// Number of units of work reported in the region.
     pub(crate) units: u64,
-    /// Ticks between entry and exit, over all visits.
+    /// Ticks between entry and exit, summed over all visits.
     pub(crate) ticks: u64,
-    /// Event counts between entry and exit, over all visits.
+    /// Event counts between entry and exit, summed over all visits.
     pub(crate) counts: Counts,
     /// Number of visits in which the thread left its CPU, so the counter registers also counted
     /// other threads. Only recorded if events are read from registers.

@@ -15,7 +15,7 @@ use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
 use linerate_record::units::{counted, three_digits};
 
-/// Minimum ratio of a region's time to its measurement overhead for a verdict.
+/// A region gets a verdict only if its time is at least this multiple of its measurement overhead.
 const TIMES_THE_COST: f64 = 10.0;
 
 /// Fraction of a region's ticks that the thread may spend off-CPU without affecting the verdict.
@@ -23,7 +23,7 @@ const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
 
-/// Time in a region, as wall time and as CPU time.
+/// The time spent in a region, as wall time and as CPU time.
 struct Judged {
     ticks: f64,
     /// CPU time in ticks, if counted.

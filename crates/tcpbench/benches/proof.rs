@@ -55,7 +55,7 @@ fn usage(word: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints both tables and returns the failures.
+/// Prints both tables and returns a description of each failure.
 fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     let stacks = Stacks::named(&[])?;
     for skipped in &stacks.skipped {

@@ -23,8 +23,8 @@ use std::rc::Rc;
 /// Maximum error of a share, as an absolute difference between fractions.
 const POINTS: f64 = 0.05;
 
-/// Limits on the total time of individually timed calls, relative to the time that the same calls
-/// take as a dependent chain. The ratio may exceed 1 because serializing reads delay the
+/// Limits on the time measured for calls that are timed one by one, relative to the time that the
+/// same calls take as a dependent chain. The ratio may exceed 1 because serializing reads delay the
 /// surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 

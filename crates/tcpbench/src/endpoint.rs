@@ -82,7 +82,7 @@ pub trait Endpoint {
     /// Copies as many bytes as fit into the send buffer, and returns how many.
     fn send(&mut self, bytes: &[u8]) -> usize;
 
-    /// Copies in-order received data to `into`, and returns the number of bytes.
+    /// Copies received data that is in order to `into`, and returns the number of bytes.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
     /// Closes the sending direction. Data already sent will still arrive.
@@ -125,7 +125,7 @@ pub trait Stack {
     /// Creates an endpoint.
     ///
     /// # Errors
-    /// Returns an error, including the remedy, if the stack does not support the request, such as a
-    /// segment size that it was not built for.
+    /// Returns an error that says what to do if the stack does not support the request, for example
+    /// a segment size that it was not built for.
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String>;
 }

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Error {
     /// There is no item with this name. The message lists the valid names.
     Unknown {
-        /// What the name refers to: a routine set, a pattern, a mix.
+        /// What kind of item the name should refer to: a routine set, a pattern, a mix.
         what: &'static str,
         /// The name as given.
         name: String,

@@ -39,7 +39,7 @@ struct Point {
     round_trip: Micros,
 }
 
-/// Central point, from which one parameter at a time is varied.
+/// The central point. All other points differ from it in one parameter.
 const MIDDLE: Point = Point { loss: 1e-3, segment: 1460, round_trip: 40_000 };
 const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
 const SEGMENTS: [usize; 3] = [536, 4000, 8000];
@@ -72,7 +72,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// The experiment that `linerate tcp --law` runs.
+    /// The amount of work that `linerate tcp --law` does.
     pub const FULL: Self = Self { segments: 400_000, seeds: 4 };
 }
 
@@ -284,7 +284,8 @@ mod tests {
     fn nineteen_of_twenty_intervals_hold_the_exponent() {
         const TRIALS: usize = 500;
         let mut random = fastrand::Rng::with_seed(7);
-        // Approximately normal: the sum of twelve draws from 0 to 1 has a variance of one.
+        // Approximately normally distributed: the sum of twelve draws from 0 to 1 has a variance of
+        // one.
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut held = 0;
         for _ in 0..TRIALS {

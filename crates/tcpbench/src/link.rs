@@ -54,16 +54,17 @@ pub enum Checksums {
 /// How frames get from sender to receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
-    /// Copied, as by a driver with its own buffers. The checksum may be computed during the copy.
+    /// Frames are copied, as by a driver with its own buffers. The checksum may be computed during
+    /// the copy.
     Copy,
-    /// Passed by reference, as far as the stack supports it.
+    /// Frames are passed by reference, as far as the stack supports it.
     Reference,
 }
 
 /// An endpoint's congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
-    /// None; only the receiver's window limits the sender.
+    /// No congestion control: only the receiver's window limits the sender.
     None,
     /// Reno, or the stack's equivalent.
     Reno,

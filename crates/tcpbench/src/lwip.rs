@@ -92,7 +92,7 @@ impl Stack for Lwip {
 
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
         let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
-            // The plug-in works for other segment sizes, so rebuilding would not help.
+            // The plug-in works for another segment size, so building it again would not help.
             LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
                 "the plug-in was not built for segments of {} bytes: see SEGMENTS in \
                  crates/tcpbench/lwip/Makefile",

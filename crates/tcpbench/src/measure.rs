@@ -39,8 +39,9 @@ const SLICE_NS: u64 = 1_500_000;
 /// Maximum number of attempts to find the amount of work that fills a slice.
 const FILLING_TRIES: u32 = 4;
 
-/// Connections per set, each with its own memory. The minimum and maximum of six values enclose the
-/// median over all possible connections with a confidence of 96.9 % (`median_interval`).
+/// Number of connections per set, each with its own memory. The minimum and maximum of six values
+/// enclose the median over all possible connections with a confidence of 96.9 %
+/// (`median_interval`).
 const SESSIONS: u32 = 6;
 
 /// Minimum number of clean slices per connection.
@@ -66,7 +67,7 @@ impl Contestant {
     }
 }
 
-/// Measured slices of all sets under one pattern.
+/// The slices of all sets, measured under one pattern.
 struct Race<'a> {
     pattern: Pattern,
     sets: &'a [Set],

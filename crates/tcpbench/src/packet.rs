@@ -13,7 +13,8 @@ const TCP: u8 = 6;
 /// Returns the partial sum of the TCP pseudo-header for a segment of `bytes` bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
-    // At most the largest frame size, which is limited by the frame pool.
+    // The length fits in 16 bits: it is at most the largest frame size, which the frame pool
+    // limits.
     checksum::pseudo_ipv4(addresses, TCP, bytes as u16)
 }
 

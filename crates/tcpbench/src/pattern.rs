@@ -69,7 +69,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Packet length distribution.
+/// Distribution of packet lengths.
 ///
 /// Lengths are those of IP packets; a message is 40 bytes shorter because of the two headers. A
 /// 40-byte packet is a pure ACK, which applications do not send, so it becomes a one-byte message.
@@ -84,7 +84,7 @@ pub struct Mix {
 /// Size of the IP and TCP headers in bytes, by which a message is shorter than its packet.
 const HEADERS: u16 = 40;
 
-/// Name, source, and weights by packet length.
+/// Name and source of a mix, and weights by packet length.
 type Preset = (&'static str, &'static str, &'static [(u16, u32)]);
 
 const PRESETS: &[Preset] = &[

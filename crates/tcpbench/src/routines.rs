@@ -19,7 +19,8 @@ pub struct Routines {
     name: &'static str,
     checksum: Routine,
     copy: Routine,
-    /// Combined routine. If `None`, bytes are copied first, and the copy is then checksummed.
+    /// Routine that copies and checksums in one pass. If `None`, bytes are copied first, and the
+    /// copy is then checksummed.
     copy_checksum: Option<Routine>,
 }
 

@@ -36,7 +36,7 @@ use time::Watchdog;
 /// What one slice of work did, and what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Payload bytes received and compared, in both directions.
+    /// Number of payload bytes received and compared, in both directions.
     pub bytes: u64,
     /// Number of exchanges, or of connections opened and closed.
     pub exchanges: u64,

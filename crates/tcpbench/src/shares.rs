@@ -35,7 +35,7 @@ use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 /// Divisor for the amount of work per slice. Shorter slices are less likely to be preempted.
 pub(crate) const PART: u64 = 6;
 
-/// Number of rounds, each with both ways of reading the counter.
+/// Number of rounds. Each has a slice for each way of reading the counter.
 pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
@@ -69,7 +69,7 @@ const UNSEEN: &str = "the stack computes checksums itself, without calling the r
 pub(crate) struct Shares {
     pub(crate) timed: [Figure; 3],
     pub(crate) sampled: [Figure; 3],
-    /// Bytes checksummed without a copy, divided by payload bytes.
+    /// Number of bytes checksummed without a copy, divided by the number of payload bytes.
     pub(crate) alone: Figure,
     pub(crate) seam: Vec<TcpSeam>,
 }
@@ -114,7 +114,7 @@ pub(crate) fn shares(
     })
 }
 
-/// A slice with its routine call statistics; a plain slice has none.
+/// A slice, with the statistics of its calls to routines; a plain slice has none.
 struct Watched {
     /// Index into [`CONTESTANTS`].
     contestant: usize,
@@ -128,7 +128,7 @@ struct Watched {
 struct Called {
     slices: Samples<Watched>,
     tallies: Tallies,
-    /// Payload bytes in the slices that `tallies` covers.
+    /// Number of payload bytes in the slices that `tallies` covers.
     bytes: u64,
 }
 
@@ -256,8 +256,8 @@ mod tests {
     use super::*;
     use linerate_trial::Dropped;
 
-    /// Synthetic samples: stack, checksums, copies, and copies with checksum within the run; then
-    /// those between slices.
+    /// Synthetic numbers of samples: in the stack, checksums, copies, and copies with checksum of
+    /// the run; then between slices.
     const LOOKED: Counts = [300, 150, 50, 500, 9000];
 
     #[test]

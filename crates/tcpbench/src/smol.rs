@@ -32,7 +32,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Checksum offsets in the IPv4 and TCP headers.
+/// Offsets of the checksum fields in the IPv4 and TCP headers.
 const IP_CHECKSUM: usize = 10;
 const TCP_CHECKSUM: usize = 16;
 
@@ -140,7 +140,7 @@ fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     finish(to_head, [ip, segment]);
 }
 
-/// A received packet, for smoltcp to read.
+/// A received packet that smoltcp is about to read.
 struct Inbox {
     /// Buffer for a copy of the packet; only the first `bytes` bytes are valid.
     copy: Vec<u8>,

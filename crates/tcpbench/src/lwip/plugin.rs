@@ -179,7 +179,7 @@ impl Plugin {
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Reads in-order received data, and returns the number of bytes.
+    /// Reads received data that is in order, and returns the number of bytes.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
         // SAFETY: as for `advance`; no more bytes are written than the slice has.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }

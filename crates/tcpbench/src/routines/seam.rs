@@ -9,7 +9,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Interface between a stack and a set. Every routine call goes through it and can be observed.
+/// Interface between a stack and its routine set. Every call of a routine goes through it and can
+/// be observed.
 #[derive(Clone, Debug)]
 pub struct Seam {
     routines: Routines,
@@ -22,7 +23,7 @@ enum Eye {
     Nobody,
     /// Counts and times the calls.
     Tallies(Box<Tallies>, Reading),
-    /// Publishes the current activity for a sampling thread.
+    /// Stores the current activity where a sampling thread can read it.
     Sampler(Arc<AtomicU8>),
 }
 
@@ -38,7 +39,7 @@ pub enum Activity {
     Copy,
     /// A routine that copies and computes a checksum.
     CopyChecksum,
-    /// Work outside the measured run, such as comparing data.
+    /// Work that is not part of the measured run, such as comparing data.
     Comparing,
 }
 
@@ -197,7 +198,8 @@ impl Seam {
         checksum::header(header, sum)
     }
 
-    /// Copies a header and adds it to a sum, also inline.
+    /// Copies a header and adds it to a sum, inline for the same reasons as
+    /// [`header`](Self::header).
     #[inline]
     pub fn copy_header(&mut self, to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
         self.eye.count(|t| &mut t.copy_header, from);

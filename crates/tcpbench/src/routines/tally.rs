@@ -3,10 +3,10 @@
 
 use std::ops::Add;
 
-/// Length classes in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
+/// Number of length classes in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more bytes.
 pub const LENGTH_CLASSES: usize = 17;
 
-/// Alignment classes in a histogram: addresses modulo 64, in steps of 8.
+/// Number of alignment classes in a histogram: addresses modulo 64, in steps of 8.
 pub const ALIGNMENT_CLASSES: usize = 8;
 
 /// Statistics of the calls to one routine.

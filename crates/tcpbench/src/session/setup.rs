@@ -6,7 +6,7 @@ use crate::pattern::{Mix, Pattern};
 use crate::routines::Set;
 use crate::wire::Impairments;
 
-/// Segments that the application submits at once.
+/// Number of segments that the application submits at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
 /// Settings of a session: everything except the stacks and the routine set.

@@ -9,8 +9,8 @@ use crate::error::{Error, Stuck};
 /// timeout from one second to at most a minute, so this allows more than ten attempts.
 const PATIENCE: Micros = 600_000_000;
 
-/// Iterations without progress after which a run fails, regardless of virtual time: a few seconds
-/// of real time.
+/// Number of iterations without progress after which a run fails, regardless of virtual time. They
+/// take a few seconds of real time.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
 /// Virtual time, and number of iterations, without progress after which the wire starts recording
@@ -71,7 +71,7 @@ impl Session {
         self.bark()
     }
 
-    /// Fails if there has been no progress for too long.
+    /// Returns an error if there has been no progress for too long.
     pub(super) fn bark(&mut self) -> Result<(), Error> {
         let Watchdog { since, turns, .. } = self.watchdog;
         let waited = self.now - since;

@@ -12,7 +12,7 @@ pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::fnv1a;
 
-    /// From the test vectors published by the authors of FNV.
+    /// Compares with test vectors published by the authors of FNV.
     #[test]
     fn sums_are_those_of_its_authors() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
