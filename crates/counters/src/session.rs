@@ -240,6 +240,7 @@ impl Session {
             set,
             counts: &counted.values,
             base: base_of_slice,
+            enabled_ns: counted.enabled_ns,
             running_ns: counted.running_ns,
         });
         self.shown[set] = now;
