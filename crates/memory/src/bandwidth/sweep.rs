@@ -48,10 +48,6 @@ impl<'a> Piece<'a> {
         (0..n).map(piece).collect()
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Reborrows the same memory.
     pub(super) fn again(&mut self) -> Piece<'_> {
         Piece { start: self.start, bytes: self.bytes, arena: PhantomData }
@@ -480,7 +476,7 @@ mod tests {
         let mut memory = memory(10);
         let start = memory.as_ptr() as usize;
         let pieces = Piece::new(&mut memory).split(3, LOT);
-        let at: Vec<_> = pieces.iter().map(|p| (p.start as usize - start, p.bytes())).collect();
+        let at: Vec<_> = pieces.iter().map(|p| (p.start as usize - start, p.bytes)).collect();
         assert_eq!(at, [(0, 3 * LOT), (3 * LOT, 3 * LOT), (6 * LOT, 3 * LOT)]);
         assert!(Piece::new(&mut []).split(0, LOT).is_empty());
     }
