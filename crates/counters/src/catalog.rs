@@ -15,9 +15,9 @@
 //! data/events; the build makes them static, so that nothing is parsed at program start. A
 //! processor without its own table gets its vendor's architectural events or the kernel's
 //! generalised events, and [`Catalog::is_known_processor`] returns false. On ARM's PMUv3, an event
-//! that a core does not implement would count 0; the kernel lists the implemented events, and this
-//! module rejects the others. It also rejects events that the kernel opens but an emulator leaves
-//! at 0.
+//! that a core does not implement would count 0; the kernel lists the implemented events that it
+//! knows, and this module rejects the others. It also rejects events that the kernel opens but an
+//! emulator leaves at 0.
 //!
 //! This module does not open events. The reasons why the kernel refuses events are in `refusal`.
 
@@ -285,8 +285,9 @@ impl Catalog {
     }
 
     /// Returns why this machine does not count an event that is in its table: the cores are
-    /// emulated, or a PMU has no sysfs file for the event. `None` if it counts the event, or if the
-    /// kernel lists no events at all, in which case the table is trusted.
+    /// emulated, or a PMU has no sysfs file for the event, which an old kernel may not know. `None`
+    /// if it counts the event, or if the kernel lists no events at all, in which case the table is
+    /// trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -300,8 +301,11 @@ impl Catalog {
             let events = devices.join(unit).join("events");
             events.is_dir() && !events.join(row.id).exists()
         })?;
-        let native = row.native;
-        Some(format!("the cores of PMU {lacking} do not implement {native} and would count 0"))
+        let (native, code) = (row.native, row.selector.config);
+        Some(format!(
+            "the kernel does not list {native} among the events of PMU {lacking}: the cores lack \
+             it, or the kernel is too old to know it; -e r{code:x} counts it, or 0 if they lack it"
+        ))
     }
 
     /// Returns why the kernel never counts this software event on this machine; `None` if the

@@ -36,6 +36,11 @@
 //! slices in which a set was counted; the code uses the share of time, which is smaller if another
 //! user of the PMU takes counters away.
 //!
+//! **Time lost within slices.** If the set was off the counters in its own slice, no random choice
+//! decided which time was lost. On a machine with several core types, an event counts on one type
+//! only, so the time on all others is lost. What happened then is unknown, so the estimate has no
+//! upper end and its lower end is the raw count, unless the loss is negligible (1 %).
+//!
 //! With only one slice per set and round, rounds would have to be compared with each other, and
 //! changes between rounds would widen the interval. The disadvantage of two slices is that rounds
 //! are twice as long.
@@ -84,6 +89,10 @@ pub const DEFAULT_SLICE: Duration = Duration::from_millis(2);
 /// 12.7 standard errors, compared with 2.8 for four rounds and 2.0 for many.
 const ROUNDS_FOR_AN_INTERVAL: u32 = 4;
 
+/// Maximum share of its own slices' time that a set may be off the counters for an interval.
+/// Opening and starting an event on a running thread takes a few microseconds of it.
+const LOST_MOST: f64 = 0.01;
+
 impl Plan {
     /// Returns whether event sets are multiplexed.
     pub fn is_rotating(&self) -> bool {
@@ -119,7 +128,9 @@ pub struct Slice<'a> {
     pub counts: &'a [u64],
     /// Increase of the scaling base (time, or an event count) during the slice.
     pub base: f64,
-    /// Time the set was on the counters, in ns.
+    /// The target's CPU time during the slice, over all CPUs, in ns.
+    pub enabled_ns: u64,
+    /// Part of `enabled_ns` during which the set was on the counters, in ns.
     pub running_ns: u64,
 }
 

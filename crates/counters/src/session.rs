@@ -55,11 +55,23 @@ pub struct Options {
     /// scale by time. If possible, the reference event is not multiplexed; otherwise, counts are
     /// scaled by time. See [`Session::scaled_by`].
     pub scale_by: Option<usize>,
+    /// How many sessions with these events count the same threads at the same time, this one
+    /// included; at least 1. Their events share the counters, so fewer fit into a set. A set of one
+    /// event may not fit nevertheless; the kernel then multiplexes it, and its counts have no upper
+    /// bound.
+    pub sessions: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { user_only: None, inherit: true, slice: DEFAULT_SLICE, seed: 1, scale_by: None }
+        Self {
+            user_only: None,
+            inherit: true,
+            slice: DEFAULT_SLICE,
+            seed: 1,
+            scale_by: None,
+            sessions: 1,
+        }
     }
 }
 
@@ -240,6 +252,7 @@ impl Session {
             set,
             counts: &counted.values,
             base: base_of_slice,
+            enabled_ns: counted.enabled_ns,
             running_ns: counted.running_ns,
         });
         self.shown[set] = now;

@@ -238,6 +238,26 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
             format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
         );
     }
+    let units = facts.hybrid_units(event.selector.kind);
+    if !units.is_empty() {
+        let named: Vec<String> = units
+            .iter()
+            .map(|unit| format!("{} on {}", unit.name, kernel::cpus_of(unit)))
+            .collect();
+        let command = |unit| {
+            format!("taskset -c {} linerate stat -e {name} -- COMMAND", kernel::list_of(unit))
+        };
+        let commands: Vec<String> = units.iter().map(command).collect();
+        return Explanation::new(
+            Cause::HybridCores,
+            format!(
+                "`{name}` is counted only on one type of core, on which the target may not have \
+                 run (PMUs: {})",
+                named.join(", ")
+            ),
+            commands.join("  # or: "),
+        );
+    }
     if facts.is_watchdog_on {
         return Explanation::new(
             Cause::WatchdogHoldsCounter,
@@ -302,7 +322,7 @@ pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
 pub fn not_in_table(event: &str, table: &str, reason: &str) -> Explanation {
     Explanation::new(
         Cause::NotInTable,
-        format!("this processor (table {table}) does not count `{event}`: {reason}"),
+        format!("`{event}` is not counted on this processor (table {table}): {reason}"),
         "linerate stat --list",
     )
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::host_facts::{CoreUnit, Facts, UserAccess};
 use linerate_counters::opener::Kernel;
 use linerate_counters::scripted::{Scripted, TASK_CLOCK, full, with_counters};
+use linerate_linux::current_cpu;
 use linerate_linux::errno::{EACCES, ENOENT, EPERM};
 use linerate_linux::perf::{self, HARDWARE, RAW, Request, SOFTWARE, Selector, Target};
 use linerate_machine::Platform;
@@ -216,6 +217,29 @@ fn settings_are_judged_by_what_they_cost() {
     assert_eq!(fix("user_access"), "sudo sysctl kernel.perf_user_access=1");
     let advice = report.observations.iter().filter(|o| o.fix.is_some()).count();
     assert!(report.figures()["advice"].as_number().unwrap() >= advice as f64);
+}
+
+/// The event counts on the last CPU only, such as a big core, while the thread may run on any.
+#[test]
+fn counting_is_tried_on_each_type_of_core() {
+    fn refuses(request: &Request) -> Option<i32> {
+        let allowed = linerate_linux::allowed_cpus().unwrap();
+        let is_there = allowed.len() == 1 && current_cpu() == Ok(allowed[0]) && allowed[0] != 0;
+        (request.selector.kind != SOFTWARE && !is_there).then_some(ENOENT)
+    }
+    let before = linerate_linux::allowed_cpus().unwrap();
+    let Some(last) = before.last().copied().filter(|last| before.len() > 1 && *last != 0) else {
+        println!("SKIP: one CPU");
+        return;
+    };
+    let unit = |name: &str, cpu| CoreUnit { name: name.to_owned(), kind: 8, cpus: Some(vec![cpu]) };
+    for units in [vec![unit("little", 0), unit("big", last)], vec![unit("little", 0)]] {
+        let is_found = units.len() == 2;
+        let facts = Facts { core_units: units, ..usual() };
+        let Some(report) = examine_scripted(&synthetic(4, refuses), facts) else { return };
+        assert_eq!(tier(&report, Tier::Hw).works, is_found, "{report:?}");
+        assert_eq!(linerate_linux::allowed_cpus().unwrap(), before, "the thread is free again");
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests each evidence tier on work of known size.
 
-use crate::host_facts::{Facts, HostFacts};
+use crate::host_facts::{CoreUnit, Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
 use linerate_counters::refusal::{Attempt, Refusal};
 use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
+use linerate_linux::{allow_current_thread, allowed_cpus, pin_current_thread};
 use linerate_record::Tier;
 use linerate_record::doctor::TierState;
 use std::hint::black_box;
@@ -57,6 +58,7 @@ impl Trial {
         let user_only = Request { exclude_kernel: true, ..request };
         // Must be first: opening perf events may disable access to the registers.
         let registers = refusal::examine(around);
+        let _stay = Stay::where_counted(&probe, &instructions, [&request, &user_only]);
         let held = || Err(explainer.explain(&Refusal::HeldByModule, &instructions));
         let (both, user) = match around.pmu_user().is_some() {
             true => (held(), held()),
@@ -198,6 +200,42 @@ fn work() {
 
 /// Maximum number of events to open simultaneously; no core has that many counters.
 const AT_ONCE_MAX: usize = 24;
+
+/// Keeps the thread on a CPU until dropped.
+struct Stay {
+    /// The CPUs that the thread may run on otherwise.
+    allowed: Vec<u32>,
+}
+
+impl Stay {
+    /// Pins the thread to a CPU on which `event` counts in one of the ways requested, if there are
+    /// several types of cores: the event counts only on one of them. `None` if there is only one
+    /// type, or if the event counts on none.
+    fn where_counted(probe: &Probe<'_>, event: &Event, requests: [&Request; 2]) -> Option<Self> {
+        let host = probe.explainer.host_facts;
+        let units = &host.facts().core_units;
+        if units.len() < 2 || host.pmu_user().is_some() {
+            return None;
+        }
+        let stay = Self { allowed: allowed_cpus().ok()? };
+        let first = |unit: &CoreUnit| {
+            let is_of_unit = |cpu: &&u32| unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu));
+            stay.allowed.iter().find(is_of_unit).copied()
+        };
+        let counts = |cpu: &u32| {
+            pin_current_thread(*cpu).is_ok()
+                && requests.iter().any(|request| probe.count(event, request).is_ok())
+        };
+        units.iter().filter_map(first).any(|cpu| counts(&cpu)).then_some(stay)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // If a CPU has been taken offline or out of the cpuset, the kernel ignores it.
+        let _ = allow_current_thread(&self.allowed);
+    }
+}
 
 struct Probe<'a> {
     opener: &'a dyn Opener,

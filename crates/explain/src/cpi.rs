@@ -95,6 +95,11 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
 ///
 /// The upper bound uses the upper end of the farther level's latency and the lower end of the
 /// nearer level's latency. It is unknown if one of these ends is unknown.
+///
+/// If the end of the last cache was not seen, the last level may be this cache or memory. Hits in
+/// its unseen part are no last-level misses but may take as long, so there are no upper bounds.
+/// If the second level is not L2, an L1 miss served by L2 takes an unknown time, so there is no
+/// lower bound.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
     let level = |at: usize| {
@@ -105,8 +110,14 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let behind = |from_end: usize| level(count.checked_sub(from_end)?);
     let (first, second, last, beyond) = (level(0), level(1), behind(2), behind(1));
     let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
+    let is_named = |at: Option<usize>, name: &str| {
+        at.and_then(|at| memory.levels.get(at)).is_some_and(|level| level.name == name)
+    };
+    let is_complete = is_named(count.checked_sub(1), "memory");
+    let second = second.filter(|_| is_named(Some(1), "L2"));
     let most = |near: Option<&Cost>, far: Option<&Cost>| {
-        Some((far?.cycles.high? - near?.cycles.low?).max(0.0))
+        let most = (far?.cycles.high? - near?.cycles.low?).max(0.0);
+        is_complete.then_some(most)
     };
     let least = |near: Option<&Cost>, far: Option<&Cost>| {
         Some((overlapped(far?)? - overlapped(near?)?).max(0.0))
@@ -117,8 +128,12 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
         least,
         is_miss: true,
     };
+    let limits = match is_complete {
+        true => "",
+        false => "; without maximum costs, because the end of the last cache was not seen",
+    };
     EventCosts {
-        source: source.to_owned(),
+        source: format!("{source}{limits}"),
         compute_bound_cpi_max: None,
         events: vec![
             cost("l1d_misses", most(first, last), least(first, second)),
@@ -262,6 +277,7 @@ fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_record::memory::MemoryLevel;
 
     fn t1() -> EventCosts {
         costs_of(&Processor::named("t1").unwrap()).unwrap()
@@ -361,22 +377,32 @@ mod tests {
 
     /// Levels have latencies of 4, 16, 48 and 400 cycles, or a tenth of that for overlapping loads,
     /// at 4 GHz.
-    #[test]
-    fn the_profile_of_a_machine_bounds_what_misses_cost() {
+    fn profile(levels: &[&str], ns: &[f64]) -> MemoryReport {
         let mut memory = crate::memory_report::report();
         memory.timer.core_ghz = figure(4.0);
-        memory.costs = ["L1", "L2", "L3", "memory"]
-            .iter()
-            .zip([1.0, 4.0, 12.0, 100.0])
-            .map(|(level, ns)| Cost {
-                level: (*level).to_owned(),
-                tlb: TlbState::Hit,
-                ns: figure(ns),
-                cycles: Figure { low: Some(4.0 * ns), high: Some(4.0 * ns), ..figure(4.0 * ns) },
-                overlapped_ns: figure(ns / 10.0),
-            })
-            .collect();
+        let template = memory.levels[0].clone();
+        let named = |level: &&str| MemoryLevel { name: (*level).to_owned(), ..template.clone() };
+        memory.levels = levels.iter().map(named).collect();
+        let cost = |(level, &ns): (&&str, &f64)| Cost {
+            level: (*level).to_owned(),
+            tlb: TlbState::Hit,
+            ns: figure(ns),
+            cycles: Figure { low: Some(4.0 * ns), high: Some(4.0 * ns), ..figure(4.0 * ns) },
+            overlapped_ns: figure(ns / 10.0),
+        };
+        memory.costs = levels.iter().zip(ns).map(cost).collect();
+        memory
+    }
+
+    fn complete() -> MemoryReport {
+        profile(&["L1", "L2", "L3", "memory"], &[1.0, 4.0, 12.0, 100.0])
+    }
+
+    #[test]
+    fn the_profile_of_a_machine_bounds_what_misses_cost() {
+        let mut memory = complete();
         let costs = costs_from(&memory, "synthetic");
+        assert_eq!(costs.source, "synthetic");
         let near = |event: usize, most: f64, least: f64| {
             let cost = &costs.events[event];
             let off = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs();
@@ -396,6 +422,39 @@ mod tests {
         memory.costs.clear();
         let unknown = costs_from(&memory, "");
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
+    }
+
+    /// 100 L1 misses per 1000 instructions, all of them L3 hits, take up to 4.4 of the 4 cycles.
+    /// Where L3 cannot be distinguished from memory, the cost of a hit in L3 is unknown.
+    #[test]
+    fn levels_that_do_not_end_in_memory_give_no_upper_bound() {
+        let (l1, ll) = (figure(100.0), figure(0.0));
+        let pti = [("l1d_misses", &l1), ("ll_misses", &ll)];
+        let of = |memory: &MemoryReport| {
+            let found = by_cause(&figure(4.0), &pti, &costs_from(memory, "p")).unwrap();
+            (found.bound, found.source)
+        };
+        assert_eq!(of(&complete()).0, Bound::CannotTell);
+        let three = profile(&["L1", "L2", "L3 or memory"], &[1.0, 4.0, 12.0]);
+        let four = profile(&["L1", "L2", "L3", "L3 or memory"], &[1.0, 4.0, 4.5, 12.0]);
+        for incomplete in [three, four] {
+            let costs = costs_from(&incomplete, "p");
+            assert!(costs.events.iter().all(|cost| cost.most.is_none()), "{costs:?}");
+            assert!(costs.events.iter().all(|cost| cost.least.is_some()), "{costs:?}");
+            let (bound, source) = of(&incomplete);
+            assert_eq!(bound, Bound::CannotTell);
+            assert!(source.contains("the end of the last cache was not seen"), "{source}");
+        }
+    }
+
+    /// An L1 miss may cost no more than an L2 hit, whose latency is unknown without an L2.
+    #[test]
+    fn without_an_l2_an_l1_miss_has_no_lower_bound() {
+        for levels in [&["L1", "L3", "memory"][..], &["L1", "L2 to memory"]] {
+            let costs = costs_from(&profile(levels, &[1.0, 12.0, 100.0]), "p");
+            assert_eq!(costs.events[0].least, None, "{levels:?}");
+            assert!(costs.events[1].least.is_some(), "{levels:?}");
+        }
     }
 
     /// Without a processor rule, on a synthetic machine. Its misses cost 10 and 200 cycles, or 2

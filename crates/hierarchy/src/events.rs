@@ -13,7 +13,8 @@
 //!
 //! This module does not determine what was counted instead.
 
-use linerate_record::memory::Order;
+use crate::reconcile::MEMORY;
+use linerate_record::memory::{MemoryLevel, Order};
 
 /// A chase through a chain of one size, with its event counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,15 +38,50 @@ pub struct Known {
     pub line_bytes: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
+<<<<<<< HEAD
     /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
     /// Number of entries in the first and in the last TLB level.
+=======
+    /// Known cache sizes.
+    pub caches: Caches,
+    /// Entries in the first and the last TLB level.
+>>>>>>> 75f51f47cca8959f38d00e9385cecc40ad955b8e
     pub tlb: Option<(u64, u64)>,
     /// Core clock in GHz.
     pub core_ghz: Option<f64>,
 }
 
+<<<<<<< HEAD
 /// Whether a count is plausible, and why not.
+=======
+/// Cache sizes in bytes; `None` if unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches {
+    /// Size of L1.
+    pub l1: Option<u64>,
+    /// Size of L2.
+    pub l2: Option<u64>,
+    /// Size of the last cache, behind which is memory. It is not that of the last cache whose end
+    /// was seen, as long as there may be another.
+    pub last: Option<u64>,
+}
+
+impl Caches {
+    /// Returns the sizes of those of `levels`, nearest first, whose names say which cache they are.
+    pub fn named(levels: &[MemoryLevel]) -> Self {
+        let size = |level: &MemoryLevel| level.size_bytes.as_number().map(|size| size as u64);
+        let of = |name: &str| levels.iter().find(|level| level.name == name).and_then(size);
+        let last = match levels {
+            [.., last, memory] if memory.name == MEMORY => size(last),
+            _ => None,
+        };
+        Self { l1: of("L1"), l2: of("L2"), last }
+    }
+}
+
+/// Plausibility of one count.
+>>>>>>> 75f51f47cca8959f38d00e9385cecc40ad955b8e
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether the count is within its bounds; `None` if the event has no known bounds.
@@ -148,7 +184,7 @@ const MOST_LOADS: f64 = 3.0;
 fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
     let bounds =
         |least, most, reason: &str| Some(Bounds { least, most, reason: reason.to_owned() });
-    let cache = |level: usize| known.caches.get(level).map(|&size| cache(row, size));
+    let cache = |size: Option<u64>| size.map(|size| cache(row, size));
     match event {
         "loads" | "l1d_accesses" => bounds(SCALED, MOST_LOADS, "each load is one memory access"),
         "instructions" => bounds(
@@ -158,9 +194,9 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
                  others",
         ),
         "cycles" => cycles(row, known),
-        "l1d_misses" => cache(0),
-        "l2_misses" => cache(1),
-        "ll_misses" => cache(known.caches.len().checked_sub(1)?),
+        "l1d_misses" => cache(known.caches.l1),
+        "l2_misses" => cache(known.caches.l2),
+        "ll_misses" => cache(known.caches.last),
         "micro_tlb_misses" => known.tlb.map(|(first, _)| tlb(row, known, first, first)),
         "main_tlb_misses" => known.tlb.map(|(_, last)| tlb(row, known, last, last)),
         // Which TLB level's misses this event counts depends on the processor.

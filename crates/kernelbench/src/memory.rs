@@ -2,12 +2,15 @@
 //! Memory for the routines: two areas for which huge pages are requested. Every page is touched
 //! before timing, and the page size actually granted is queried and reported.
 
-use linerate_linux::advise_huge_pages;
+use linerate_linux::{MemoryLimits, advise_huge_pages, memory_limits};
+use linerate_machine::Root;
+use linerate_machine::free_memory::available;
 use linerate_machine::topology::Topology;
 use linerate_record::kernels::HugePages;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
+use std::path::Path;
 
 /// Area alignment: the huge page size on x86 and most other architectures.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -128,18 +131,25 @@ impl Footprint {
     /// a guest.
     const LEAST: u64 = 64 << 20;
 
-    /// Reciprocal of the fraction of available memory that both areas together may take.
-    const SHARE: u64 = 4;
+    /// Reciprocal of the fraction of the memory that this process may allocate that both areas
+    /// together may take.
+    const SHARE: u64 = 2;
 
-    /// Returns the footprint for one of this machine's CPUs.
+    /// Returns the footprint for one of this machine's CPUs, within the limits of this process and
+    /// its control groups.
     pub(crate) fn for_cpu(cpu: u32) -> Self {
+        Self::within(&Root::new(Path::new("/")), memory_limits(), cpu)
+    }
+
+    /// Like [`Footprint::for_cpu`], with the kernel's files in `root` and the process's own limits
+    /// `own`.
+    fn within(root: &Root, own: MemoryLimits, cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
         let caches = caches.into_iter().flatten().filter(|cache| cache.level >= 2);
         let last = caches.max_by_key(|cache| cache.level);
         let cache_bytes = last.and_then(|cache| cache.bytes.as_ref().ok()).copied();
-        let memory = fs::read_to_string("/proc/meminfo").ok();
-        Self::from(cache_bytes, memory.as_deref().and_then(available_bytes))
+        Self::from(cache_bytes, available(root, own).map(|limit| limit.bytes))
     }
 
     fn from(cache_bytes: Option<u64>, available: Option<u64>) -> Self {
@@ -181,14 +191,6 @@ fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
     Some(number(start)?..number(end)?)
-}
-
-/// Returns `MemAvailable` from /proc/meminfo in bytes; the file is in KiB.
-fn available_bytes(meminfo: &str) -> Option<u64> {
-    meminfo
-        .lines()
-        .find(|line| line.starts_with("MemAvailable:"))
-        .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
 /// Returns the value in bytes of the line with this name, such as `AnonHugePages:  2048 kB`, which
@@ -260,20 +262,30 @@ mod tests {
         assert_eq!(bytes(Some(100 * MIB), Some(100_000 * MIB)), 200);
         assert_eq!(bytes(None, None), 64);
         assert_eq!(bytes(Some(MIB), None), 64);
-        assert_eq!(bytes(Some(100 * MIB), Some(800 * MIB)), 100);
+        assert_eq!(bytes(Some(100 * MIB), Some(400 * MIB)), 100);
         assert!(Footprint::from(None, None).is_enough());
-        assert!(!Footprint::from(Some(100 * MIB), Some(800 * MIB)).is_enough());
+        assert!(!Footprint::from(Some(100 * MIB), Some(400 * MIB)).is_enough());
         assert!(!Footprint::from(None, Some(MIB)).is_enough());
     }
 
+    /// Both areas take half of what `linerate memory` would: a quarter of the machine's free
+    /// memory, or of what a container may still allocate.
     #[test]
-    fn memory_available_as_the_kernel_prints_it() {
-        let text = "MemTotal:  8 kB\nMemFree: 1 kB\nMemAvailable:    6104308 kB\n";
-        assert_eq!(available_bytes(text), Some(6_104_308 * 1024));
-        for bad in
-            ["", "MemAvailable: x kB", "MemAvailable: 12", "MemAvailable: 99999999999999999999 kB"]
-        {
-            assert_eq!(available_bytes(bad), None, "{bad}");
-        }
+    fn a_container_limits_the_footprint() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let free = MemoryLimits { address_space: None, data: None };
+        let bytes = |own| Footprint::within(&Root::new(folder.path()), own, 0).bytes >> 20;
+        write("proc/meminfo", "MemTotal: 999999 kB\nMemAvailable: 262144 kB\n");
+        assert_eq!(bytes(free), 32);
+        write("proc/self/cgroup", "0::/box\n");
+        write("sys/fs/cgroup/box/memory.max", "134217728\n");
+        write("sys/fs/cgroup/box/memory.current", "0\n");
+        assert_eq!(bytes(free), 16);
+        assert_eq!(bytes(MemoryLimits { data: Some(32 << 20), ..free }), 7);
     }
 }

@@ -3,11 +3,11 @@
 //! them.
 //!
 //! The topology is read from /sys, as reported by the kernel. In a virtual machine, the hypervisor
-//! decides what is reported: two "cores" may be SMT siblings. NUMA nodes, and cores of different
-//! speeds in one machine, are not covered.
+//! decides what is reported: two "cores" may be SMT siblings. Cores of different types in one
+//! machine are in [`core_kinds`](crate::core_kinds).
 
-use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
+use crate::{Error, Root};
 use std::path::{Path, PathBuf};
 
 /// What a cache holds.
@@ -145,6 +145,20 @@ struct Ranked {
 /// [`Topology::pick`].
 pub fn pick_cpus(n: usize, allowed: &[u32]) -> Vec<u32> {
     Topology::read(allowed).pick(n)
+}
+
+/// Returns those of `cpus` that are on the same NUMA node as `cpu`, in the order given; all of them
+/// if the kernel in `root` reports no nodes.
+pub fn on_node_of(root: &Root, cpu: u32, cpus: &[u32]) -> Vec<u32> {
+    let names = root.names(&format!("sys/devices/system/cpu/cpu{cpu}"));
+    let is_node = |name: &&String| {
+        name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let node = names.iter().find(is_node);
+    let of_node =
+        node.and_then(|node| root.cpu_list(&format!("sys/devices/system/node/{node}/cpulist")));
+    let is_near = |cpu: &&u32| of_node.as_ref().is_none_or(|near| near.contains(cpu));
+    cpus.iter().filter(is_near).copied().collect()
 }
 
 fn read_cpu(root: &Path, number: u32) -> Cpu {
@@ -295,6 +309,24 @@ mod tests {
         assert_eq!(topology.pick(5), [0, 8, 1, 9, 2]);
         let error = topology.cpus[0].package.as_ref().unwrap_err().to_string();
         assert!(error.contains("physical_package_id: invalid number `-1`"), "{error}");
+    }
+
+    #[test]
+    fn cpus_of_one_node_are_those_that_the_kernel_lists() {
+        let (folder, write) = (Sys::new(), |sys: &Sys, path: &str, text: &str| {
+            sys.write(&format!("sys/devices/system/{path}"), text);
+        });
+        let root = Root::new(folder.0.path());
+        let near = |cpu| on_node_of(&root, cpu, &[7, 0, 1, 4, 5]);
+        assert_eq!(near(4), [7, 0, 1, 4, 5], "no nodes");
+        for (node, cpus) in [(0, "0-1,4-5"), (1, "2-3,6-7")] {
+            write(&folder, &format!("node/node{node}/cpulist"), cpus);
+        }
+        for (cpu, node) in [(4, 0), (7, 1)] {
+            write(&folder, &format!("cpu/cpu{cpu}/node{node}/meminfo"), "");
+        }
+        assert_eq!(near(4), [0, 1, 4, 5]);
+        assert_eq!(near(7), [7]);
     }
 
     #[test]

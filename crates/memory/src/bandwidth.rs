@@ -15,6 +15,7 @@
 
 mod loaded;
 mod passes;
+mod sharing;
 mod sweep;
 mod team;
 
@@ -25,11 +26,12 @@ use crate::arena::Arena;
 use crate::curve::{least, of_passes};
 use crate::parallel::{GRAIN, far_beyond, working_sets};
 use crate::window::Windows;
-use linerate_machine::topology::{CacheKind, Topology};
+use linerate_machine::topology::Topology;
 use linerate_record::memory::{Bandwidth, MemoryLevel, Operation};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use passes::{Plan, Sample, passes, rounds};
+use sharing::{Sharers, beyond_parts, sharers};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use sweep::{LOT, Piece};
@@ -37,7 +39,8 @@ use sweep::{LOT, Piece};
 /// Settings for the bandwidth measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
-    /// CPUs to use, one thread per CPU. The calling thread is pinned to the first.
+    /// CPUs to use, one thread per CPU, all on the node of the arena. The calling thread is pinned
+    /// to the first.
     pub cpus: &'a [u32],
     /// Line size in bytes.
     pub line: usize,
@@ -84,7 +87,7 @@ pub fn measure(
     record(&mut records, levels, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
         windows.progress("aggregate bandwidth of all threads");
-        let sharers = sharers(request.cpus, levels.len());
+        let sharers = sharers(&Topology::read(request.cpus), request.cpus, levels);
         let bytes = bytes_of_each(levels, &sets, &sharers, arena.bytes() / threads);
         let jobs = self::jobs(bytes);
         let stop = windows.watch.stop();
@@ -126,45 +129,29 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Returns how many of `cpus` share a cache at each of levels 1 to `levels`, as reported by the OS.
-/// If the OS reports no caches, all CPUs are assumed to share L3 and the levels beyond it.
-fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
-    let topology = Topology::read(cpus);
-    let of_level = |level: usize| {
-        let caches = topology.cpus.iter().filter_map(|cpu| cpu.caches.as_ref().ok());
-        let caches = caches
-            .flatten()
-            .filter(|cache| cache.level as usize == level && cache.kind != CacheKind::Instruction);
-        let shared = caches.filter_map(|cache| cache.shared_by.as_ref().ok());
-        let among = |shared: &Vec<u32>| cpus.iter().filter(|cpu| shared.contains(cpu)).count();
-        let usual = if level < 3 { 1 } else { cpus.len() };
-        shared.map(among).max().unwrap_or(usual).max(1)
-    };
-    (1..=levels).map(of_level).collect()
-}
-
 /// Returns the bytes that each thread sweeps at each of `levels` when several threads run. `sets`
 /// are the single-threaded working sets, `sharers` the number of threads per cache at each level,
 /// and `most` the maximum bytes per thread.
 fn bytes_of_each(
     levels: &[MemoryLevel],
     sets: &[Option<usize>],
-    sharers: &[usize],
+    sharers: &[Sharers],
     most: usize,
 ) -> Vec<Result<usize, String>> {
-    let mut before = 0.0;
-    let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
-        let nearer = before;
+    // The largest part of each level so far that one thread may have.
+    let mut parts = Vec::new();
+    let of = |((level, set), sharers): ((&MemoryLevel, &Option<usize>), &Sharers)| {
         let size = level.size_bytes.as_number();
-        // Each thread's share of this level's capacity.
-        before = size.map_or(before, |size| size / sharers as f64);
+        let least = match size {
+            Some(_) => 1.4 * parts.last().copied().unwrap_or(0.0),
+            None => beyond_parts(&parts),
+        };
+        parts.extend(size.map(|size| size / sharers.fewest as f64));
         let Some(set) = *set else {
             return Err("no measured size falls clearly within this level".to_owned());
         };
-        let (bytes, least) = match size {
-            Some(_) => (set / sharers, 1.4 * nearer),
-            None => (most, 2.0 * nearer),
-        };
+        let threads = sharers.most;
+        let bytes = size.map_or(most, |_| set / threads);
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
         if bytes > most {
             return Err(format!(
@@ -172,10 +159,10 @@ fn bytes_of_each(
                  CPUs"
             ));
         }
-        match size {
-            Some(_) if bytes as f64 > 0.8 * before => Err(format!(
-                "shared by {sharers} threads, this level holds {before:.0} bytes per thread, \
-                 barely more than the previous level: allow fewer CPUs"
+        match size.map(|size| size / threads as f64) {
+            Some(part) if bytes as f64 > 0.8 * part => Err(format!(
+                "shared by {threads} threads, this level holds {part:.0} bytes per thread, barely \
+                 more than the previous level: allow fewer CPUs"
             )),
             _ => Ok(bytes),
         }
@@ -251,10 +238,12 @@ mod tests {
         kib.iter().map(|&kib| level("level", kib.map(|kib| kib * 1024.0))).collect()
     }
 
-    fn of_each(kib: &[Option<f64>], sharers: &[usize], most: usize) -> Vec<Option<usize>> {
+    fn of_each(kib: &[Option<f64>], sharers: &[(usize, usize)], most: usize) -> Vec<Option<usize>> {
         let levels = levels(kib);
         let sets = working_sets(&levels, 1 << 30, far_beyond);
-        let bytes = bytes_of_each(&levels, &sets, sharers, most * KIB);
+        let sharers: Vec<Sharers> =
+            sharers.iter().map(|&(most, fewest)| Sharers { most, fewest }).collect();
+        let bytes = bytes_of_each(&levels, &sets, &sharers, most * KIB);
         bytes.into_iter().map(|bytes| bytes.ok().map(|bytes| bytes / KIB)).collect()
     }
 
@@ -262,9 +251,9 @@ mod tests {
     fn threads_share_what_the_caches_of_all_hold() {
         let levels = [Some(32.0), Some(1024.0), Some(65536.0), None];
         let sets = [Some(16), Some(180), Some(8192), None];
-        assert_eq!(of_each(&levels, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
+        assert_eq!(of_each(&levels, &[1, 1, 1, 1].map(alike), 1 << 20)[..3], sets[..3]);
         // Two threads share each core, eight share each L3.
-        let shared = of_each(&levels, &[2, 2, 8, 8], 32 << 10);
+        let shared = of_each(&levels, &[2, 2, 8, 8].map(alike), 32 << 10);
         assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
     }
 
@@ -273,15 +262,29 @@ mod tests {
     #[test]
     fn a_share_that_fits_the_level_before_grows_or_is_refused() {
         let levels = [Some(32.0), Some(1024.0), Some(16384.0), None];
-        assert_eq!(of_each(&levels, &[1, 1, 6, 6], 1 << 20)[2], Some(1436));
-        assert_eq!(of_each(&levels, &[1, 1, 16, 16], 1 << 20)[2], None);
+        assert_eq!(of_each(&levels, &[1, 1, 6, 6].map(alike), 1 << 20)[2], Some(1436));
+        assert_eq!(of_each(&levels, &[1, 1, 16, 16].map(alike), 1 << 20)[2], None);
     }
 
     #[test]
     fn memory_needs_more_than_the_caches_of_all() {
         let levels = [Some(32.0), Some(1024.0), Some(8192.0), None];
-        assert_eq!(of_each(&levels, &[1, 1, 4, 4], 8192)[3], Some(8192));
-        assert_eq!(of_each(&levels, &[1, 1, 4, 4], 4000)[3], None);
+        assert_eq!(of_each(&levels, &[1, 1, 4, 4].map(alike), 8192)[3], Some(8192));
+        assert_eq!(of_each(&levels, &[1, 1, 4, 4].map(alike), 4000)[3], None);
+    }
+
+    /// Nine threads, eight of which share one L3: the last one has the other for itself.
+    #[test]
+    fn memory_is_beyond_the_part_of_the_thread_that_shares_least() {
+        let levels = [Some(32.0), Some(1024.0), Some(32768.0), None];
+        let sharers = [(1, 1), (1, 1), (8, 1), (9, 1)];
+        assert_eq!(of_each(&levels, &sharers, 14 << 10)[3], None);
+        assert_eq!(of_each(&levels, &sharers, 64 << 10)[3], Some(64 << 10));
+        assert_eq!(of_each(&levels, &sharers, 64 << 10)[2], Some(1436));
+    }
+
+    fn alike(sharers: usize) -> (usize, usize) {
+        (sharers, sharers)
     }
 
     fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {

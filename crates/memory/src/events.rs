@@ -16,7 +16,7 @@ use linerate_counters::rotation::Counts;
 use linerate_counters::session::{Options, Scope, Session};
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{Explainer, Explanation};
-use linerate_hierarchy::events::{Judgement, Known, Row, judge};
+use linerate_hierarchy::events::{Caches, Judgement, Known, Row, judge};
 use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryLevel, Order, TlbLevel};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
@@ -219,7 +219,6 @@ impl Walk {
 }
 
 fn known(bench: &Bench<'_>, request: &Request<'_>) -> Known {
-    let sizes = request.levels.iter().filter_map(|level| level.size_bytes.as_number());
     let small = |level: &&TlbLevel| level.pages == linerate_record::memory::PageKind::Base;
     let pages = |level: &TlbLevel| {
         let pages = level.entries.as_number().or(level.onset.as_number());
@@ -230,7 +229,7 @@ fn known(bench: &Bench<'_>, request: &Request<'_>) -> Known {
         order: request.order,
         line_bytes: bench.line as u64,
         page_bytes: bench.page as u64,
-        caches: sizes.map(|size| size as u64).collect(),
+        caches: Caches::named(request.levels),
         tlb: levels.first().copied().zip(levels.last().copied()),
         core_ghz: bench.core_ghz,
     }

@@ -27,6 +27,8 @@ use budget::{Budget, Part};
 use linerate_hierarchy::levels::Levels;
 use linerate_hierarchy::{cost, os_view};
 use linerate_linux::{allowed_cpus, current_cpu, load_average, pin_current_thread};
+use linerate_machine::Root;
+use linerate_machine::topology::on_node_of;
 use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
     Order, PageKind,
@@ -205,8 +207,7 @@ impl Parts {
         translation.look_again(bench, room);
         parts.parallel = parallel::measure(windows, arena, found, &request);
         translation.look_again(bench, room);
-        let others = bench.cpus.iter().filter(|other| **other != bench.cpu);
-        let cpus: Vec<u32> = std::iter::once(&bench.cpu).chain(others).copied().collect();
+        let cpus = team(&Root::new(Path::new("/")), bench.cpu, &bench.cpus);
         let request =
             |part| bandwidth::Request { cpus: &cpus, line, seed, deadline: budget.until(part) };
         if budget.has(Part::Bandwidth) {
@@ -229,6 +230,13 @@ impl Parts {
         }
         parts
     }
+}
+
+/// Returns the CPUs whose threads use memory at the same time, `cpu` first. The arena is on the
+/// node of `cpu`, which touched it, so they are those of this node.
+fn team(root: &Root, cpu: u32, cpus: &[u32]) -> Vec<u32> {
+    let others = on_node_of(root, cpu, cpus).into_iter().filter(|other| *other != cpu);
+    std::iter::once(cpu).chain(others).collect()
 }
 
 /// Number of curve resamplings in a quick measurement, and in others.

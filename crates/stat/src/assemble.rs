@@ -5,7 +5,7 @@
 //! median over the runs, and has an interval only if there are at least six.
 
 use crate::measured::Measured;
-use crate::requested::{Requested, RequestedMetric};
+use crate::requested::{RUNS_IDLE, Requested, RequestedMetric, TASK_CLOCK};
 use crate::row::{COUNTED, counted};
 use crate::run::{Run, ns};
 use crate::{Per, Request, What, usage};
@@ -281,12 +281,15 @@ impl Runs<'_> {
                 Some(counts[place]).filter(|count| count.is_finite())
             })
         });
+        let is_of_idle_clock =
+            matches!(self.request.what, What::Cpus(_)) && names.contains(&TASK_CLOCK);
         let absent = || {
             let missing = places.iter().flatten().find(|place| !self.is_whole(**place));
             let reason = match missing {
                 Some(&place) => {
                     format!("needs {}: {}", self.asked.events[place].name, self.reason(place))
                 }
+                None if is_of_idle_clock => format!("needs {TASK_CLOCK}: {RUNS_IDLE}"),
                 None => format!("{} is undefined for these counts", metric.formula),
             };
             Figure::absent(metric.unit, tier, "computed from counts", &reason)
@@ -365,7 +368,7 @@ impl Runs<'_> {
     /// Returns CPU time divided by elapsed time. Undefined when counting whole CPUs, because the
     /// ratio would always be the number of CPUs.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
-        let place = self.asked.place("task_clock_ns");
+        let place = self.asked.place(TASK_CLOCK);
         let clock =
             place.filter(|place| !self.last().from_usage.contains(place)).and_then(|place| {
                 let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);

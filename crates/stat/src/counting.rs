@@ -82,6 +82,8 @@ fn options(
         slice: runner.request.slice,
         seed: runner.request.seed.wrapping_add(number.into()),
         scale_by: unit.filter(|unit| events[*unit].class != Class::Hardware),
+        // Each thread is counted by its own session and by that of its process.
+        sessions: if runner.request.threads { 2 } else { 1 },
     }
 }
 
@@ -323,7 +325,7 @@ impl Counting<'_> {
         let counts = IntervalCounts {
             from_s: seconds(self.interval_began_ns),
             to_s: seconds(now_ns),
-            counts: row::row(asked, &tallies, &self.tiers(), &self.refusals()),
+            counts: row::row(asked, &tallies, &self.tiers(), &self.refusals(), row::UNSCHEDULED),
         };
         let names = asked.names();
         (self.runner.watch.tell)(Progress::Interval { names: &names, counts: &counts });

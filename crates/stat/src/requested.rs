@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resolves a request's names to events and metrics.
 
-use crate::{Per, Request, StatError};
+use crate::{Per, Request, StatError, What};
 use linerate_counters::catalog::{Catalog, NameError};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
 use linerate_doctor::refusal::{self, Cause, Explanation};
 use linerate_record::Tier;
+
+/// The clock of threads. On whole CPUs, the kernel does not stop it while a CPU is idle.
+pub(crate) const TASK_CLOCK: &str = "task_clock_ns";
+
+/// The clock that is meant to run on idle CPUs.
+const CPU_CLOCK: &str = "cpu_clock_ns";
+
+/// Why [`TASK_CLOCK`] is not counted on whole CPUs.
+pub(crate) const RUNS_IDLE: &str = "on whole CPUs, this clock also runs while they are idle";
 
 /// Event that is also counted whenever counts by function are requested.
 const INSTRUCTIONS: &str = "instructions";
@@ -53,7 +62,7 @@ impl Requested {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
         for name in &request.events {
-            if let Err(error) = asked.add(name, request.tier, catalog) {
+            if let Err(error) = asked.add(name, request, catalog) {
                 wrong.push(error.to_string());
             }
         }
@@ -62,18 +71,18 @@ impl Requested {
         }
         for set in sets(request)? {
             for name in set.events {
-                asked.add(name, request.tier, catalog)?;
+                asked.add(of_target(name, &request.what), request, catalog)?;
             }
             for metric in set.metrics {
                 asked.add_metric(set.name, metric);
             }
         }
         if let Some(Per::Event(name)) = &request.per {
-            asked.unit = Some(asked.add(name, request.tier, catalog)?);
+            asked.unit = Some(asked.add(name, request, catalog)?);
         }
         if let Some(name) = &request.hot {
-            asked.add(name, request.tier, catalog)?;
-            asked.add(INSTRUCTIONS, request.tier, catalog)?;
+            asked.add(name, request, catalog)?;
+            asked.add(INSTRUCTIONS, request, catalog)?;
         }
         Ok(asked)
     }
@@ -91,10 +100,10 @@ impl Requested {
     fn add(
         &mut self,
         name: &str,
-        tier: Option<Tier>,
+        request: &Request,
         catalog: &Catalog,
     ) -> Result<usize, StatError> {
-        let event = requested_event(name, tier, catalog)?;
+        let event = requested_event(name, request, catalog)?;
         Ok(self.place(&event.name).unwrap_or_else(|| {
             self.events.push(event);
             self.events.len() - 1
@@ -121,9 +130,17 @@ fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     names.into_iter().map(|name| metrics::set(name).map_err(unknown)).collect()
 }
 
+/// Returns the event to count for `name` in a metric set.
+fn of_target<'a>(name: &'a str, what: &What) -> &'a str {
+    match what {
+        What::Cpus(_) if name == TASK_CLOCK => CPU_CLOCK,
+        _ => name,
+    }
+}
+
 fn requested_event(
     name: &str,
-    tier: Option<Tier>,
+    request: &Request,
     catalog: &Catalog,
 ) -> Result<RequestedEvent, StatError> {
     let refused = |refusal: Explanation| {
@@ -135,7 +152,7 @@ fn requested_event(
             name: event.name.clone(),
             native: event.native.clone(),
             unit: event.unit,
-            event: of_tier(event, tier),
+            event: of_request(event, request),
         }),
         Err(NameError::NotInTable { reason, table, .. }) => {
             refused(refusal::not_in_table(name, table, &reason))
@@ -156,12 +173,18 @@ fn requested_event(
     }
 }
 
-/// Returns the event, unless the requested tier excludes it.
-fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Explanation> {
-    if tier == Some(Tier::Sw) && event.class == Class::Hardware {
-        let sentence = "the requested tier `sw` has no hardware events".to_owned();
-        let fix = Some("drop --tier sw".to_owned());
-        return Err(Explanation { cause: Cause::Other, sentence, fix });
+/// Returns the event, unless the requested tier excludes it, or it does not count on whole CPUs
+/// what it is for.
+fn of_request(event: Event, request: &Request) -> Result<Event, Explanation> {
+    let refused = |sentence: &str, fix: &str| {
+        let fix = Some(fix.to_owned());
+        Err(Explanation { cause: Cause::Other, sentence: sentence.to_owned(), fix })
+    };
+    match &request.what {
+        _ if request.tier == Some(Tier::Sw) && event.class == Class::Hardware => {
+            refused("the requested tier `sw` has no hardware events", "drop --tier sw")
+        }
+        What::Cpus(_) if event.name == TASK_CLOCK => refused(RUNS_IDLE, "-e cpu_clock_ns"),
+        _ => Ok(event),
     }
-    Ok(event)
 }

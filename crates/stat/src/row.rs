@@ -20,20 +20,23 @@ pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
     }
 }
 
-/// Returns the figures for an interval's or thread's counts.
+/// Why an event that the session opened has no count.
+pub(crate) const UNSCHEDULED: &str = "it was not scheduled on a counter in this interval or thread";
+
+/// Returns the figures for an interval's or thread's counts. `otherwise` is why a count is missing
+/// if its event was not refused.
 pub(crate) fn row(
     asked: &Requested,
     tallies: &Tallies,
     tiers: &[Tier],
     refusals: &[Option<Explanation>],
+    otherwise: &str,
 ) -> Vec<Figure> {
     let figure = |(place, event): (usize, &RequestedEvent)| match tallies.tally(place) {
         Some(tally) => counted(event.unit, &tally, tiers[place]),
         None => {
             let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
-            let reason =
-                reason.unwrap_or("it was not scheduled on a counter in this interval or thread");
-            Figure::absent(event.unit, tiers[place], COUNTED, reason)
+            Figure::absent(event.unit, tiers[place], COUNTED, reason.unwrap_or(otherwise))
         }
     };
     asked.events.iter().enumerate().map(figure).collect()

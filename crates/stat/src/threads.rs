@@ -24,6 +24,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// Row for work that is not attributed to a thread.
 const OTHERS: &str = "(others)";
 
+/// Why the row for the others has no count.
+const NO_DIFFERENCE: &str = "a count of the process or of a thread is scaled or missing, so the \
+                             threads' counts cannot be subtracted from the total";
+
 /// The threads of a process.
 pub(crate) struct Threads<'a> {
     runner: Runner<'a>,
@@ -111,8 +115,11 @@ impl<'a> Threads<'a> {
         let mut rows: Vec<_> = self.rows.into_iter().map(counted).collect();
         let others = (0..places.len()).map(|event| others(event, &rows, whole)).collect();
         rows.push((0, OTHERS.to_owned(), Tallies::exact(others)));
-        let figures = |tallies: &Tallies| row::row(self.runner.asked, tallies, tiers, refusals);
-        let thread = |(tid, name, tallies)| ThreadCounts { tid, name, counts: figures(&tallies) };
+        let thread = |(tid, name, tallies): (u32, String, Tallies)| {
+            let otherwise = if tid == 0 { NO_DIFFERENCE } else { row::UNSCHEDULED };
+            let counts = row::row(self.runner.asked, &tallies, tiers, refusals, otherwise);
+            ThreadCounts { tid, name, counts }
+        };
         rows.into_iter().map(thread).collect()
     }
 }

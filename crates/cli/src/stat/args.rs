@@ -45,7 +45,7 @@ to the total time and printed in [brackets], with their error.
   linerate stat -m cache,branch --per 1000000 -- ./router -n 1000000
   linerate stat -e instructions,l1d_misses --repeat 20 -- ./router -n 1000000
   linerate stat --pid 4711 --threads --time 10s
-  linerate stat --cpu 2-3 --interval 1s --time 10s -e task_clock_ns,net:netif_rx
+  linerate stat --cpu 2-3 --interval 1s --time 10s -e cpu_clock_ns,net:netif_rx
   linerate stat --tier sim -m cache --baseline before.json -- ./router -n 1000
   linerate stat --tier sim --hot=l1d_misses -- ./router -n 1000
 

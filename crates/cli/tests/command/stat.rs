@@ -2,6 +2,7 @@
 //! `linerate stat`: counted and missing events, exit statuses. Which events are available depends
 //! on the machine: each has a count or a reason. No test asserts a time.
 
+mod cpus;
 mod destination;
 mod hot;
 mod left_alone;
@@ -289,17 +290,6 @@ fn a_process_that_runs_already_is_counted() {
     assert!(count(report, "task_clock_ns") > 0.0, "{report:?}");
     assert!(report.threads.iter().any(|thread| thread.tid.to_string() == pid), "{report:?}");
     assert_eq!(report.ended, None);
-}
-
-#[test]
-fn counts_cpus_or_reports_the_reason() {
-    let processor = crate::rig::a_processor();
-    let record = counted(0, &["--cpu", &processor, "--time", "50ms"]);
-    let report = report_of(&record);
-    let cpus = vec![processor.parse().expect("a number")];
-    assert_eq!(report.target, StatTarget::Cpus { cpus });
-    let switches = &event(report, "context_switches").count;
-    assert!(switches.as_number().is_some() || switches.reason.is_some(), "{switches:?}");
 }
 
 #[test]

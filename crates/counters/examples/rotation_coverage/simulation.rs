@@ -310,6 +310,7 @@ impl Trace {
                 set: turn.set,
                 counts: &[counted(&self.events[usize::from(turn.set > 0)], from, to)],
                 base: self.base(base, from, to),
+                enabled_ns: (to - from) as u64 * NS_PER_STEP,
                 running_ns: (to - from) as u64 * NS_PER_STEP,
             });
             from = to;

@@ -349,6 +349,11 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
         let NameError::NotInTable { reason, table, .. } = &error else { panic!("{error:?}") };
         assert!(reason.contains("armv8_cortex_a57") && *table == "armv8", "{error}");
     }
+    // The kernel, not the cores, may lack the event: its name was added to the driver later.
+    let error = catalog.resolve("ll_misses").unwrap_err();
+    let NameError::NotInTable { reason, .. } = &error else { panic!("{error:?}") };
+    assert!(reason.contains("or the kernel is too old") && reason.contains("-e r37 "), "{error}");
+    assert_eq!(catalog.resolve("r37").unwrap().selector.config, 0x37);
     let list = catalog.list();
     let counted = |info: &&EventInfo| info.absent.is_none() && info.class == Class::Hardware;
     let counted: BTreeSet<_> = list.iter().filter(counted).map(|info| info.name).collect();

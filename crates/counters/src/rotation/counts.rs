@@ -2,7 +2,7 @@
 //! Estimates for events, and for metrics computed from them, based on sums over slices.
 
 use super::sums::{SetSums, Variance};
-use super::{AlwaysCount, Plan, Slices, Whole};
+use super::{AlwaysCount, LOST_MOST, Plan, Slices, Whole};
 use linerate_record::stats::{CONFIDENCE, Estimate, student_quantile};
 
 /// Probability that the true value is beyond one end of an interval.
@@ -221,8 +221,12 @@ impl Counts {
 }
 
 impl Scaling {
-    /// Returns this set's contribution to the variance of the `slope`-weighted sum of all events.
+    /// Returns this set's contribution to the variance of the `slope`-weighted sum of all events;
+    /// `None` if it is unknown, as it is if time was lost within slices.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
+        if self.sums.lost() > LOST_MOST {
+            return None;
+        }
         let mut variance = self.of_slices(slope)?;
         for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
             if slope[event] != 0.0 && raw < FEW {

@@ -21,6 +21,8 @@ pub(super) struct SetSums {
     pub(super) counts: Vec<u64>,
     /// Summed scaling base (time, or an event count).
     pub(super) base: f64,
+    /// Total CPU time of the target during this set's slices, in ns.
+    enabled_ns: u64,
     /// Total time on the counters, in ns.
     pub(super) running_ns: u64,
     /// Number of slices of this set.
@@ -47,6 +49,7 @@ impl SetSums {
             round: 2 * sets as u64,
             counts: vec![0; events],
             base: 0.0,
+            enabled_ns: 0,
             running_ns: 0,
             periods: 0,
             pairs: 0,
@@ -62,6 +65,7 @@ impl SetSums {
             *sum += count;
         }
         self.base += slice.base;
+        self.enabled_ns += slice.enabled_ns;
         self.running_ns += slice.running_ns;
         self.periods += 1;
         let vector: Vec<f64> =
@@ -89,12 +93,19 @@ impl SetSums {
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let mut left = self.clone();
         left.base -= earlier.base;
+        left.enabled_ns -= earlier.enabled_ns;
         left.running_ns -= earlier.running_ns;
         left.periods -= earlier.periods;
         left.pairs -= earlier.pairs;
         left.counts.iter_mut().zip(&earlier.counts).for_each(|(now, then)| *now -= then);
         left.products.iter_mut().zip(&earlier.products).for_each(|(now, then)| *now -= then);
         left
+    }
+
+    /// Returns the share (0 to 1) of the slices' time during which the set was off the counters.
+    pub(super) fn lost(&self) -> f64 {
+        let lost_ns = self.enabled_ns.saturating_sub(self.running_ns);
+        lost_ns as f64 / self.enabled_ns.max(1) as f64
     }
 
     /// Returns the variance of the sum of a linear combination of counts and base over all slices,

@@ -9,6 +9,11 @@ fn plan(sets: &[&[usize]]) -> Plan {
     Plan { always: Vec::new(), sets: sets.iter().map(|set| set.to_vec()).collect(), slice: MS }
 }
 
+/// Returns a slice during the whole of which its set was on the counters.
+fn slice(set: usize, counts: &[u64], base: f64, ns: u64) -> Slice<'_> {
+    Slice { set, counts, base, enabled_ns: ns, running_ns: ns }
+}
+
 /// An event's true count in each slice, with the slice's increase in the scaling base.
 type Truth = [(u64, f64)];
 
@@ -17,7 +22,7 @@ fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
     let mut slices = Slices::new(&plan);
     for (&(count, base), &set) in truth.iter().zip(turns) {
-        slices.add(&Slice { set, counts: &[count], base, running_ns: 1_000_000 });
+        slices.add(&slice(set, &[count], base, 1_000_000));
     }
     let base = truth.iter().map(|(_, base)| base).sum();
     let whole = Whole { always: &[], base, enabled_ns: truth.len() as u64 * 1_000_000 };
@@ -203,7 +208,8 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
         let mut slices = Slices::new(&plan);
         for _ in 0..8 {
             let counts = &[300, 40];
-            slices.add(&Slice { set: 0, counts, base: running_ns as f64, running_ns });
+            let base = running_ns as f64;
+            slices.add(&Slice { enabled_ns: 1000, ..slice(0, counts, base, running_ns) });
         }
         let full = AlwaysCount { raw: 7, enabled_ns: 100, running_ns: 100 };
         let half = AlwaysCount { raw: 7, enabled_ns: 100, running_ns: 50 };
@@ -222,7 +228,44 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     assert_eq!((lost.estimate.low, lost.estimate.high), (7.0, f64::INFINITY));
     let part = counts(500).events[1].unwrap();
     assert!(part.is_scaled && part.duty == 0.5 && part.raw == 320);
-    assert_eq!(part.estimate.value, 640.0);
+    assert_eq!((part.estimate.value, part.estimate.low), (640.0, 320.0));
+    assert_eq!(part.estimate.high, f64::INFINITY);
+}
+
+/// A thread that spends half of its time on cores of another type, on which the event does not
+/// count: the slices that were counted are alike, but say nothing about the others.
+#[test]
+fn time_lost_within_slices_leaves_the_estimate_open() {
+    let counts = |sets: usize, lost_ns: u64| {
+        let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
+        let mut slices = Slices::new(&plan);
+        for at in 0..64 {
+            let set = ORDERS[at / 4 % 6][at % 4] % sets;
+            // The first set loses all time of every second of its slices, or a little of each.
+            let running_ns = match set {
+                0 if lost_ns == 1000 && at % 8 < 4 => 0,
+                0 if lost_ns < 1000 => 1000 - lost_ns,
+                _ => 1000,
+            };
+            let counts = &[3 * running_ns];
+            let base = running_ns as f64;
+            slices.add(&Slice { enabled_ns: 1000, ..slice(set, counts, base, running_ns) });
+        }
+        let whole = Whole { always: &[], base: 64_000.0, enabled_ns: 64_000 };
+        slices.counts(sets, &plan, &whole)
+    };
+    for sets in [1, 2] {
+        let lossy = counts(sets, 1000);
+        let tally = lossy.events[0].unwrap();
+        assert!(tally.is_scaled && tally.estimate.value == 192_000.0, "{tally:?}");
+        assert_eq!((tally.estimate.low, tally.estimate.high), (tally.raw as f64, f64::INFINITY));
+        let metric = lossy.derive(|events| Some(events[0] / 1000.0)).unwrap();
+        assert_eq!((metric.low, metric.high), (f64::NEG_INFINITY, f64::INFINITY));
+        let other = lossy.events[sets - 1].unwrap().estimate;
+        assert_eq!(other.high.is_finite(), sets == 2, "only the set that lost time is open");
+        let little = counts(sets, 1).events[0].unwrap().estimate;
+        assert!(little.high < 193_000.0, "a thousandth is negligible: {little:?}");
+    }
 }
 
 /// Returns the plan and the counts for a varying load with three sets, the first of which has two
@@ -236,7 +279,7 @@ fn three_sets() -> (Counts, Plan) {
         let work = 1000 + random.u64(0..1000);
         let counts = [work, work / 3 + random.u64(0..40)];
         let counts = if set == 0 { &counts[..] } else { &counts[..1] };
-        slices.add(&Slice { set, counts, base: 1.0, running_ns: 1000 });
+        slices.add(&slice(set, counts, 1.0, 1000));
     }
     let whole = Whole { always: &[], base: 600.0, enabled_ns: 600_000 };
     (slices.counts(4, &plan, &whole), plan)
@@ -291,7 +334,7 @@ fn what_was_added_since_is_counted_alone() {
             earlier = whole.clone();
         }
         let counts = &[random.u64(0..1000)];
-        let slice = Slice { set: ORDERS[at / 4 % 6][at % 4], counts, base: 1.0, running_ns: 10 };
+        let slice = slice(ORDERS[at / 4 % 6][at % 4], counts, 1.0, 10);
         whole.add(&slice);
         if at >= 40 {
             second.add(&slice);
@@ -313,7 +356,7 @@ fn a_skipped_slice_keeps_the_rounds_in_step() {
     let plan = plan(&[&[0], &[1]]);
     let mut slices = Slices::new(&plan);
     let mut add = |set: Option<usize>| match set {
-        Some(set) => slices.add(&Slice { set, counts: &[50], base: 1.0, running_ns: 1 }),
+        Some(set) => slices.add(&slice(set, &[50], 1.0, 1)),
         None => slices.skip(),
     };
     let turns = [Some(0), Some(1), None, Some(1), Some(0), Some(1), Some(0), Some(1)];

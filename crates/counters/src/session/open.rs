@@ -241,6 +241,7 @@ impl<'a> Opening<'a> {
             requests: &able.iter().map(request).collect::<Vec<_>>(),
             is_watchdog_on: able.len() > 1 && self.is_watchdog_on(),
             base: able.iter().position(|&event| Some(event) == self.options.scale_by),
+            sessions: self.options.sessions.max(1),
         };
         let mut packing = packer.pack();
         packing.always.iter_mut().for_each(|event| *event = able[*event]);

@@ -15,7 +15,8 @@
 //! them; no execve(2) occurs while they are open.
 //!
 //! The kernel checks a group as if all counters were free. The NMI watchdog holds a counter, so its
-//! event is added to every trial set.
+//! event is added to every trial set. If several sessions count the same target, each needs
+//! counters at the same time, so every event is added as often.
 
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
@@ -32,6 +33,8 @@ pub(super) struct Packing {
 /// A group opened on a trial basis. The leader is dropped last to keep the group valid until then.
 struct Trial {
     events: Vec<usize>,
+    /// Set if not even the first event fits as often as it is counted; it is then alone.
+    is_full: bool,
     members: Vec<perf::Event>,
     leader: perf::Event,
 }
@@ -45,6 +48,8 @@ pub(super) struct Packer<'a> {
     pub(super) is_watchdog_on: bool,
     /// Index of the event that should always be counted, if possible.
     pub(super) base: Option<usize>,
+    /// How many sessions count the same events on the same target; at least 1.
+    pub(super) sessions: usize,
 }
 
 /// Event counted by the NMI watchdog: `PERF_COUNT_HW_CPU_CYCLES`.
@@ -92,10 +97,13 @@ impl Packer<'_> {
             let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;
             };
-            let mut trial = Trial { events: vec![event], members: Vec::new(), leader };
+            let (events, members) = (vec![event], Vec::new());
+            let mut trial = Trial { events, is_full: false, members, leader };
             if self.is_watchdog_on {
-                self.adds(&Request { selector: WATCHDOG, ..self.member(event) }, &mut trial);
+                let watchdog = Request { selector: WATCHDOG, ..self.member(event) };
+                self.adds_times(1, &watchdog, &mut trial);
             }
+            trial.is_full = !self.adds_times(self.sessions - 1, &self.member(event), &mut trial);
             fits &= base.is_none_or(|base| self.adds(&self.member(base), &mut trial));
             trials.push(trial);
         }
@@ -110,7 +118,9 @@ impl Packer<'_> {
         let request = self.member(event);
         let refuses = others.iter_mut().position(|trial| !self.adds(&request, trial));
         if let Some(taken) = refuses {
-            others[..taken].iter_mut().for_each(|trial| drop(trial.members.pop()));
+            for trial in &mut others[..taken] {
+                trial.members.truncate(trial.members.len() - self.sessions);
+            }
         }
         refuses.is_none()
     }
@@ -123,12 +133,23 @@ impl Packer<'_> {
         joins
     }
 
+    /// Adds an event once for each session that counts it, or not at all.
     fn adds(&self, request: &Request, trial: &mut Trial) -> bool {
-        if trial.members.len() + 1 == GROUP_MAX {
-            return false;
+        !trial.is_full && self.adds_times(self.sessions, request, trial)
+    }
+
+    fn adds_times(&self, times: usize, request: &Request, trial: &mut Trial) -> bool {
+        let before = trial.members.len();
+        let mut add = || {
+            let has_room = trial.members.len() + 1 < GROUP_MAX;
+            let open = || self.opener.open(request, self.target, Some(&trial.leader)).ok();
+            has_room.then(open).flatten().map(|member| trial.members.push(member)).is_some()
+        };
+        let fits = (0..times).all(|_| add());
+        if !fits {
+            trial.members.truncate(before);
         }
-        let member = self.opener.open(request, self.target, Some(&trial.leader));
-        member.map(|member| trial.members.push(member)).is_ok()
+        fits
     }
 
     fn member(&self, event: usize) -> Request {

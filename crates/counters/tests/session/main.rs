@@ -126,6 +126,23 @@ fn events_that_do_not_fit_take_turns() {
     assert!(duties > 0.0 && duties <= 1.0, "{tallies:?}");
 }
 
+/// Two sessions need twice as many counters as one, so each may use half of them, here of six.
+#[test]
+fn sessions_that_count_the_same_threads_share_the_counters() {
+    let Some(_alone) = alone() else { return };
+    let sessions = |sessions| Options { sessions, ..Options::default() };
+    let plan = |counters, events, sessions| {
+        let session = open(&pmu(counters), &hardware(FAULTS, events), &sessions);
+        (session.plan().always.clone(), session.plan().sets.clone())
+    };
+    assert_eq!(plan(6, 3, sessions(2)), (vec![], vec![vec![0, 1, 2]]));
+    assert_eq!(plan(6, 4, sessions(1)), (vec![], vec![vec![0, 1, 2, 3]]));
+    // With the two that are always counted, either of the others takes six counters.
+    assert_eq!(plan(6, 4, sessions(2)), (vec![0, 1], vec![vec![2], vec![3]]));
+    // An event that does not even fit alone is alone.
+    assert_eq!(plan(1, 2, sessions(2)), (vec![], vec![vec![0], vec![1]]));
+}
+
 #[test]
 fn an_event_with_its_own_counter_is_always_counted() {
     let Some(_alone) = alone() else { return };

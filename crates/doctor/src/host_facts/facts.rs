@@ -147,6 +147,13 @@ impl Facts {
         self.core_units.iter().find(|unit| is_hybrid && unit.kind == kind)
     }
 
+    /// Returns the PMUs on one of which the kernel counts events of type `kind`, if it cannot be
+    /// determined on which. Each counts only on its own CPUs.
+    pub fn hybrid_units(&self, kind: u32) -> &[CoreUnit] {
+        let is_any = matches!(kind, HARDWARE | HW_CACHE | RAW) && self.hybrid_unit(kind).is_none();
+        if is_any && self.core_units.len() > 1 { &self.core_units } else { &[] }
+    }
+
     pub(super) fn read(root: &Path) -> Self {
         let files = Root::new(root);
         let text = |path: &str| files.text(path);

@@ -336,6 +336,36 @@ fn distinguishes_events_of_hybrid_cores_from_missing_ones() {
     assert_eq!(refusal.cause, Cause::HybridCores);
 }
 
+/// On ARM, no PMU has the type of raw or generalised events. The watchdog is not the reason, and
+/// counting the event alone does not help.
+#[test]
+fn events_of_arm_cores_are_counted_on_one_of_the_types() {
+    let unit = |name: &str, kind, cpus: &[u32]| CoreUnit {
+        name: name.to_owned(),
+        kind,
+        cpus: Some(cpus.to_vec()),
+    };
+    let core_units = vec![unit("armv8_cortex_a55", 8, &[0, 1]), unit("armv8_cortex_a76", 9, &[2])];
+    let facts = HostFacts::from_facts(Facts { core_units, is_watchdog_on: true, ..root() });
+    for kind in [RAW, HARDWARE] {
+        let event = event("cycles", Class::Hardware, Selector::new(kind, 0x11));
+        let refusal = never_scheduled(&event, &facts);
+        assert_eq!(refusal.cause, Cause::HybridCores);
+        assert_eq!(
+            refusal.sentence,
+            "`cycles` is counted only on one type of core, on which the target may not have run \
+             (PMUs: armv8_cortex_a55 on CPUs 0-1, armv8_cortex_a76 on CPU 2)"
+        );
+        assert_eq!(
+            refusal.fix.unwrap(),
+            "taskset -c 0-1 linerate stat -e cycles -- COMMAND  # or: taskset -c 2 linerate stat \
+             -e cycles -- COMMAND"
+        );
+    }
+    let of_uncore = event("reads", Class::Hardware, Selector::new(77, 1));
+    assert_ne!(never_scheduled(&of_uncore, &facts).cause, Cause::HybridCores);
+}
+
 #[test]
 fn a_level_is_lowered_no_further_than_needed() {
     let fix = |case: &Case, level| {

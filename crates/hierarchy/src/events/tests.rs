@@ -3,6 +3,7 @@
 //! synthetic tables.
 
 use super::*;
+use linerate_record::{Figure, Tier};
 use proptest::prelude::*;
 
 const DOCUMENT: [&str; 4] = ["l1d_accesses", "l1d_misses", "micro_tlb_misses", "main_tlb_misses"];
@@ -27,7 +28,7 @@ fn arm1176() -> Known {
         order: Order::Random,
         line_bytes: 32,
         page_bytes: 4096,
-        caches: vec![16 << 10],
+        caches: Caches { l1: Some(16 << 10), l2: None, last: Some(16 << 10) },
         tlb: Some((10, 72)),
         core_ghz: Some(0.7),
     }
@@ -96,7 +97,7 @@ fn true_table() -> (Vec<Row>, Known) {
         order: Order::Random,
         line_bytes: 64,
         page_bytes: 4096,
-        caches: vec![32 << 10, 1 << 20],
+        caches: Caches { l1: Some(32 << 10), l2: Some(1 << 20), last: Some(1 << 20) },
         tlb: Some((64, 2048)),
         core_ghz: Some(3.0),
     };
@@ -110,6 +111,43 @@ fn a_table_that_can_be_true_is_not_doubted() {
         let sound = Judgement { plausible: Some(true), doubt: None };
         assert!(judged.iter().all(|judgement| *judgement == sound), "{judged:?}");
     }
+}
+
+/// The end of L3 was not seen, or L2 could not be distinguished from L3: the cache to compare the
+/// counts of such an event with is unknown.
+#[test]
+fn counts_of_a_cache_that_was_not_found_are_not_judged() {
+    let level = |(name, kib): (&str, Option<u64>)| {
+        let size = kib.map(|kib| Figure::exact("bytes", (kib << 10) as f64, Tier::Sw, "synthetic"));
+        let absent = Figure::absent("", Tier::Sw, "synthetic", "unknown");
+        MemoryLevel {
+            name: name.to_owned(),
+            size_bytes: size.unwrap_or_else(|| absent.clone()),
+            latency_ns: absent.clone(),
+            latency_cycles: absent,
+            settled: true,
+            note: None,
+        }
+    };
+    let named = |levels: &[(&'static str, Option<u64>)]| {
+        Caches::named(&levels.iter().copied().map(level).collect::<Vec<_>>())
+    };
+    let (l1, l2) = (Some(32 << 10), Some(1 << 20));
+    let unseen = named(&[("L1", Some(32)), ("L2", Some(1024)), ("L3 or memory", None)]);
+    assert_eq!(unseen, Caches { l1, l2, last: None });
+    let withdrawn = named(&[("L1", Some(32)), ("L3", Some(8192)), ("memory", None)]);
+    assert_eq!(withdrawn, Caches { l1, l2: None, last: Some(8 << 20) });
+    assert_eq!(named(&[("L1", Some(32)), ("memory", None)]), Caches { l1, l2: None, last: l1 });
+    assert_eq!(named(&[]), Caches::default());
+
+    // A chain of 4 MiB, which hits L3.
+    let (_, known) = true_table();
+    let counts = vec![("l2_misses".to_owned(), 1e6), ("ll_misses".to_owned(), 900.0)];
+    let row = Row { bytes: 4 << 20, loads: 1 << 20, seconds: 0.02, counts };
+    let judged = &judge(std::slice::from_ref(&row), &Known { caches: unseen, ..known.clone() })[0];
+    assert_eq!([&judged[0], &judged[1]].map(|j| j.plausible), [Some(true), None]);
+    let judged = &judge(&[row], &Known { caches: withdrawn, ..known })[0];
+    assert_eq!([&judged[0], &judged[1]].map(|j| j.plausible), [None, Some(true)]);
 }
 
 #[test]
@@ -158,7 +196,7 @@ fn misses_of_translation_are_fewer_where_the_chase_is_page_local() {
 fn what_nothing_is_known_of_is_not_judged() {
     let (mut rows, mut known) = true_table();
     rows[0].counts.push(("branch_misses".to_owned(), 1e12));
-    known.caches.clear();
+    known.caches = Caches::default();
     known.tlb = None;
     known.core_ghz = None;
     let judged = &judge(&rows, &known)[0];
@@ -176,7 +214,7 @@ proptest! {
             (any::<u64>(), any::<u64>(), any::<f64>(), prop::collection::vec(any::<f64>(), 0..8)),
             0..6,
         ),
-        caches in prop::collection::vec(any::<u64>(), 0..4),
+        (l1, l2, last) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
         page_bytes in any::<u64>(),
         tlb in any::<Option<(u64, u64)>>(),
         core_ghz in any::<Option<f64>>(),
@@ -189,6 +227,7 @@ proptest! {
         };
         let rows: Vec<Row> = rows.into_iter().map(row).collect();
         let order = Order::PageLocal;
+        let caches = Caches { l1, l2, last };
         let known = Known { order, line_bytes: 64, page_bytes, caches, tlb, core_ghz };
         let judged = judge(&rows, &known);
         prop_assert_eq!(judged.len(), rows.len());

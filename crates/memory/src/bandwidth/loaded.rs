@@ -2,19 +2,23 @@
 //! Load latency while other threads use memory.
 //!
 //! The calling thread walks a chain in one half of the arena while other threads read the other
-//! half with a given duty cycle per [`PERIOD_NS`]. Their reads are counted during each window of
-//! the chase. While a reader is preempted, the load is lower than intended, so only windows with
+//! half with a given duty cycle per [`PERIOD_NS`]. They read it in turn, a [`STRETCH`] at a time:
+//! however many run, all of the half is read before any of it is read again. It must be larger than
+//! all caches of the readers, which limits their number. Their reads are counted during each window
+//! of the chase. While a reader is preempted, the load is lower than intended, so only windows with
 //! nearly the maximum load are valid. The result is the median of the valid windows; the fastest
 //! window would be the least loaded one.
 
-use super::sweep::{LOT, Piece, Sweeper};
+use super::sharing::beyond_caches_of;
+use super::sweep;
 use super::team::{self, Finally, spin_until};
 use super::{Request, UNIT};
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
 use crate::window::Windows;
 use linerate_linux::monotonic_ns;
-use linerate_record::memory::{LoadedLatency, MemoryLevel, Operation, Order};
+use linerate_machine::topology::Topology;
+use linerate_record::memory::{LoadedLatency, MemoryLevel, Order};
 use linerate_record::stats::{CONFIDENCE, median, median_interval};
 use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -37,8 +41,8 @@ const MOST_PASSES: u32 = 100;
 /// Minimum fraction of the maximum load at which a window counts as having the intended load.
 const AS_MEANT: f64 = 0.75;
 
-/// Number of [`LOT`]s that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
-const STRETCH_LOTS: u64 = 64;
+/// Number of bytes that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
+const STRETCH: usize = 64 << 10;
 
 /// Number of loads timed to estimate how many loads fill a window.
 const PROBE_LOADS: u64 = 256;
@@ -61,7 +65,9 @@ struct Orders {
     threads: AtomicUsize,
     duty: AtomicU32,
     is_over: AtomicBool,
-    /// Number of [`LOT`]s read so far, per reader.
+    /// Number of [`STRETCH`]es that readers have begun; their place in the memory follows from it.
+    begun: Count,
+    /// Number of [`STRETCH`]es read so far, per reader.
     read: Vec<Count>,
 }
 
@@ -90,11 +96,19 @@ pub fn loaded(
     let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
         return vec![unknown("only one CPU is available, so no concurrent readers can run")];
     };
-    let half = arena.bytes() / 2 / LOT * LOT;
+    let half = arena.bytes() / 2 / STRETCH * STRETCH;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
-    if (half as f64) < 2.0 * caches {
+    if half == 0 || (half as f64) < 2.0 * caches {
         return vec![unknown(
             "half of the allowed memory is less than twice the cache size: allow more memory",
+        )];
+    }
+    let topology = Topology::read(others);
+    let others = readers(&topology, others, levels, half);
+    if others.is_empty() {
+        return vec![unknown(
+            "half of the allowed memory is too little for one reader not to read its own caches: \
+             allow more memory",
         )];
     }
     let start = arena.start().wrapping_add(half);
@@ -103,23 +117,21 @@ pub fn loaded(
     if !chain.grow(half / request.line, goes_on) {
         return vec![unknown(&format!("time limit reached; {}", windows.more_time()))];
     }
-    // SAFETY: the piece is the second half of the arena. The arena is exclusively borrowed by a
-    // chain, which uses only the first half.
-    let mut rest = unsafe { Piece::at(start, half) };
-    evict(&mut rest);
-    let pieces = rest.split(others.len(), LOT);
-    let read = others.iter().map(|_| Count::default()).collect();
-    let (threads, duty) = (AtomicUsize::new(0), AtomicU32::new(0));
-    let orders = Orders { threads, duty, is_over: AtomicBool::new(false), read };
+    // SAFETY: the memory is the second half of the arena, which was touched, so it is initialized.
+    // The arena is exclusively borrowed by a chain, which uses only the first half.
+    let rest = unsafe { std::slice::from_raw_parts(start.cast::<u64>(), half / 8) };
+    // Evicts everything else from the caches.
+    sweep::read(rest);
+    let orders = Orders::new(others.len());
     let loads = loads(others.len());
     let samples = team::run(
         others,
-        pieces,
+        vec![rest; others.len()],
         |_| {
             let _over = Finally(|| orders.is_over.store(true, Ordering::Relaxed));
             chase(windows, &chain, &orders, &loads, request.deadline)
         },
-        |member, piece| read_by_orders(&orders, member.number, piece),
+        |member, rest| read_by_orders(&orders, member.number, rest),
     );
     match samples {
         Ok((samples, _)) => {
@@ -139,18 +151,22 @@ fn loads(others: usize) -> Vec<Load> {
     std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
 }
 
-/// Reads all of `piece` to evict everything else from the caches.
-fn evict(piece: &mut Piece<'_>) {
-    let bytes = piece.bytes();
-    if let Some(mut sweeper) = Sweeper::new(Operation::Read, piece.again(), bytes) {
-        sweeper.advance((bytes / LOT) as u64);
-    }
+/// Returns the CPUs that can read `bytes` bytes in turn without finding them in their caches: the
+/// largest number of `others`, from the first.
+fn readers<'a>(
+    topology: &Topology,
+    others: &'a [u32],
+    levels: &[MemoryLevel],
+    bytes: usize,
+) -> &'a [u32] {
+    let is_enough =
+        |count: &usize| beyond_caches_of(topology, &others[..*count], levels) <= bytes as f64;
+    &others[..(1..=others.len()).rev().find(is_enough).unwrap_or(0)]
 }
 
-/// Runs a reader. Readers are numbered from 1.
-fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
-    let bytes = piece.bytes();
-    let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
+/// Runs a reader, which reads stretches of `memory` in turn with the others. Readers are numbered
+/// from 1.
+fn read_by_orders(orders: &Orders, number: usize, memory: &[u64]) {
     while !orders.is_over.load(Ordering::Relaxed) {
         let is_idle = number > orders.threads.load(Ordering::Relaxed);
         if is_idle {
@@ -161,8 +177,8 @@ fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
         let since = || monotonic_ns() - start;
         let read_ns = PERIOD_NS * u64::from(orders.duty.load(Ordering::Relaxed)) / 100;
         while since() < read_ns {
-            let lots = sweeper.advance(STRETCH_LOTS);
-            orders.read[number - 1].0.fetch_add(lots, Ordering::Relaxed);
+            sweep::read(orders.next_of(memory));
+            orders.read[number - 1].0.fetch_add(1, Ordering::Relaxed);
         }
         while since() < PERIOD_NS {
             std::hint::spin_loop();
@@ -209,17 +225,37 @@ fn window(
     orders: &Orders,
     (pass, loads): (u32, u64),
 ) -> Option<Sample> {
-    let (mut made, mut lots) = (0, 0);
+    let (mut made, mut stretches) = (0, 0);
     let window = windows.time(|| {
-        let before = orders.lots();
+        let before = orders.stretches();
         made = chain.run(cursor, loads);
-        lots = orders.lots() - before;
+        stretches = orders.stretches() - before;
     });
-    let gb_per_s = (lots * LOT as u64) as f64 / window.ns;
+    let gb_per_s = (stretches * STRETCH as u64) as f64 / window.ns;
     window.kept.then_some(Sample { pass, ns_per_load: window.ns / made as f64, gb_per_s })
 }
 
 impl Orders {
+    /// Creates orders for this many readers, none of which runs yet.
+    fn new(readers: usize) -> Self {
+        Self {
+            threads: AtomicUsize::new(0),
+            duty: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
+            begun: Count::default(),
+            read: std::iter::repeat_with(Count::default).take(readers).collect(),
+        }
+    }
+
+    /// Returns the stretch of `memory` that no reader has begun since the last time that all of it
+    /// was read. `memory` has at least one stretch.
+    fn next_of<'a>(&self, memory: &'a [u64]) -> &'a [u64] {
+        let words = STRETCH / size_of::<u64>();
+        let number = self.begun.0.fetch_add(1, Ordering::Relaxed) as usize;
+        let at = number % (memory.len() / words) * words;
+        &memory[at..at + words]
+    }
+
     /// Publishes the commands and waits for two periods, so that every running reader has read
     /// them.
     fn give(&self, load: &Load) {
@@ -229,8 +265,8 @@ impl Orders {
         spin_until(|| monotonic_ns() - start > 2 * PERIOD_NS);
     }
 
-    /// Returns the number of [`LOT`]s that all readers together have read so far.
-    fn lots(&self) -> u64 {
+    /// Returns the number of [`STRETCH`]es that all readers together have read so far.
+    fn stretches(&self) -> u64 {
         self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 }
@@ -304,10 +340,35 @@ fn unknown(reason: &str) -> LoadedLatency {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sharing::tests::{levels as levels_of, machine};
     use super::*;
 
     fn sample(pass: u32, ns_per_load: f64, gb_per_s: f64) -> Sample {
         Sample { pass, ns_per_load, gb_per_s }
+    }
+
+    /// On two L3s of eight CPUs each, the readers in the second L3 must leave that one too.
+    #[test]
+    fn there_are_no_more_readers_than_the_memory_leaves_the_caches_of() {
+        let (machine, others) = (machine(&[0..8, 8..16]), (1..16).collect::<Vec<u32>>());
+        let levels = [("L2", Some(1.0)), ("L3", Some(32.0)), ("memory", None)];
+        let readers = |mib: usize| readers(&machine, &others, &levels_of(&levels), mib << 20);
+        assert_eq!(readers(128), others);
+        assert_eq!(readers(64), &others[..7]);
+        assert_eq!(readers(63), [0_u32; 0]);
+    }
+
+    /// Whichever readers run, a stretch is read again only after all others.
+    #[test]
+    fn readers_take_turns_over_all_of_the_memory() {
+        let (orders, memory) = (Orders::new(3), vec![0_u64; 5 * STRETCH / 8]);
+        let mut starts: Vec<usize> =
+            (0..5).map(|_| orders.next_of(&memory).as_ptr() as usize).collect();
+        let first = memory.as_ptr() as usize;
+        assert_eq!(orders.next_of(&memory).as_ptr() as usize, first);
+        starts.iter_mut().for_each(|start| *start -= first);
+        assert_eq!(starts, [0, 1, 2, 3, 4].map(|k| k * STRETCH));
+        assert_eq!(orders.next_of(&memory).len() * 8, STRETCH);
     }
 
     #[test]

@@ -40,24 +40,12 @@ impl<'a> Piece<'a> {
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// Takes `bytes` bytes from `start`, rounded down to a multiple of [`LOT`].
-    ///
-    /// # Safety
-    /// The memory must not be accessed by other means during the lifetime of the piece.
-    pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
-        Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
-    }
-
     /// Splits the piece into `n` equal pieces whose length is a multiple of `grain`, which must be
     /// a multiple of [`LOT`].
     pub(super) fn split(self, n: usize, grain: usize) -> Vec<Self> {
         let bytes = self.bytes / n.max(1) / grain * grain;
         let piece = |k| Self { start: self.start.wrapping_add(k * bytes), bytes, ..self };
         (0..n).map(piece).collect()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Reborrows the same memory.
@@ -141,12 +129,22 @@ impl<'a> Sweeper<'a> {
     }
 }
 
+/// Reads all of `memory` once, apart from the bytes after the last whole [`LOT`].
+pub(super) fn read(memory: &[u64]) {
+    let (start, bytes) = (memory.as_ptr().cast_mut().cast(), size_of_val(memory) / LOT * LOT);
+    if bytes > 0 {
+        // SAFETY: the memory is readable and `read` does not write; `bytes` is a nonzero multiple
+        // of a lot.
+        unsafe { (Routines::widest().read)(start, start, bytes, 1) };
+    }
+}
+
 /// Reads `bytes` bytes at the first address, writes as many at the second, or does both. Repeats
 /// this `times` times.
 ///
 /// # Safety
-/// The caller must have exclusive access to `bytes` bytes at both addresses. `bytes` must be a
-/// multiple of [`LOT`]; `bytes` and `times` must be nonzero.
+/// The caller must have access to `bytes` bytes at both addresses, and exclusive access to those
+/// that are written. `bytes` must be a multiple of [`LOT`]; `bytes` and `times` must be nonzero.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -478,7 +476,7 @@ mod tests {
         let mut memory = memory(10);
         let start = memory.as_ptr() as usize;
         let pieces = Piece::new(&mut memory).split(3, LOT);
-        let at: Vec<_> = pieces.iter().map(|p| (p.start as usize - start, p.bytes())).collect();
+        let at: Vec<_> = pieces.iter().map(|p| (p.start as usize - start, p.bytes)).collect();
         assert_eq!(at, [(0, 3 * LOT), (3 * LOT, 3 * LOT), (6 * LOT, 3 * LOT)]);
         assert!(Piece::new(&mut []).split(0, LOT).is_empty());
     }

@@ -5,6 +5,7 @@ use super::*;
 use linerate_record::Derive;
 use linerate_record::Figure;
 use std::cell::RefCell;
+use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
@@ -21,6 +22,22 @@ fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64
         Ok((report, shares.into_inner()))
     };
     thread::spawn(run).join().unwrap()
+}
+
+/// The memory is on the node of the first CPU, as the kernel reports it for this one.
+#[test]
+fn threads_that_use_memory_together_are_on_one_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join("sys/devices/system").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    let root = Root::new(folder.path());
+    assert_eq!(team(&root, 5, &[0, 1, 4, 5]), [5, 0, 1, 4]);
+    write("cpu/cpu5/node1/cpulist", "4-7\n");
+    write("node/node1/cpulist", "4-7\n");
+    assert_eq!(team(&root, 5, &[0, 1, 4, 5]), [5, 4]);
 }
 
 fn holds(figure: &Figure) -> bool {

@@ -369,7 +369,7 @@ fn counts_by_registers_say_so_and_are_the_threads_own_or_absent() {
     }
     let closed = by_registers(|log, _| log.lose_counters());
     assert!(closed[0].1.starts_with("register access was revoked during the run"), "{closed:?}");
-    assert!(closed[2].1.starts_with("something else claimed the PMU counters"), "{closed:?}");
+    assert!(closed[2].1.contains("something else claimed them"), "{closed:?}");
 }
 
 #[test]

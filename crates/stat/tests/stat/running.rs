@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts running processes, their threads, and CPUs.
 
-use crate::rig::{error, event, events, figure, number, run};
+use crate::rig::{error, event, events, figure, number, pretending, run, run_with, shell};
 use linerate_record::Derive;
 use linerate_stat::{Request, StatError, What};
 use std::process::{Child, Command};
@@ -106,11 +106,29 @@ fn threads_and_the_others_add_up_to_the_process() {
 
 #[test]
 fn the_threads_of_a_command_are_counted_from_its_start() {
-    let request = Request { threads: true, ..crate::rig::shell("sh -c :; sh -c :; exit 0") };
+    let request = Request { threads: true, ..shell("sh -c :; sh -c :; exit 0") };
     let outcome = run(&events(request, &["page_faults"]));
     let rows = &outcome.report.threads;
     assert_eq!(rows.len(), 2, "{rows:?}");
     let (shell, others) = (number(&rows[0].counts[0]), number(&rows[1].counts[0]));
     assert!(shell > 0.0 && others > 0.0);
     assert_eq!(shell + others, number(figure(&outcome, "page_faults")));
+}
+
+/// With six counters, four events can be counted for the process, but not for its threads too.
+#[test]
+fn the_events_of_threads_take_turns_with_those_of_the_process() {
+    let names = ["cycles", "instructions", "branches", "branch_misses"];
+    let counted = |threads| {
+        let request = Request { threads, ..events(shell("sh -c :; exit 0"), &names) };
+        run_with(&request, &pretending(6)).unwrap().report
+    };
+    assert_eq!(counted(false).rotation, None);
+    let report = counted(true);
+    let sets = report.rotation.expect("the events take turns").sets;
+    assert_eq!(sets, [["branches"], ["branch_misses"]]);
+    let others = report.threads.last().unwrap();
+    assert!(others.counts[0].as_number().is_some(), "{others:?}");
+    let reason = others.counts[3].reason.as_ref().unwrap();
+    assert!(reason.contains("cannot be subtracted"), "{reason}");
 }
