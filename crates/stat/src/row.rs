@@ -21,8 +21,7 @@ pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
 }
 
 /// Why an event that the session opened has no count.
-pub(crate) const UNSCHEDULED: &str =
-    "it was not scheduled on a counter in this interval or thread";
+pub(crate) const UNSCHEDULED: &str = "it was not scheduled on a counter in this interval or thread";
 
 /// Returns the figures for an interval's or thread's counts. `otherwise` is why a count is missing
 /// if its event was not refused.

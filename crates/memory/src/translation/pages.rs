@@ -25,6 +25,8 @@ pub(super) struct Offer {
     granted: Option<f64>,
     /// Whether a huge page fits in the memory under test.
     has_room: bool,
+    /// Whether this is known to be a guest of a hypervisor.
+    is_guest: bool,
 }
 
 impl Offer {
@@ -32,7 +34,8 @@ impl Offer {
         let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
         let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
         let has_room = bench.huge.is_none_or(|bytes| bytes as u64 <= bench.limit.bytes / 2);
-        Self { base: bench.page, huge: bench.huge, used, mode, granted, has_room }
+        let is_guest = linerate_machine::platform(Path::new("/")).hypervisor.is_some();
+        Self { base: bench.page, huge: bench.huge, used, mode, granted, has_room, is_guest }
     }
 }
 
@@ -98,8 +101,13 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         PagesVerdict::Splintered => {
             format!(
                 "huge pages are granted, but the first-level TLB holds them in pieces of \
-                 {pieces}{share}, which happens when the hypervisor backs the guest with small \
-                 pages: back this guest with huge pages on the host"
+                 {pieces}{share}, {}",
+                match offer.is_guest {
+                    true =>
+                        "which happens when the hypervisor backs the guest with small pages: \
+                             back this guest with huge pages on the host",
+                    false => "as TLBs without entries for huge pages do",
+                }
             )
         }
         PagesVerdict::NotGranted => {
@@ -154,7 +162,8 @@ mod tests {
     fn offer(mode: &str, granted: Option<f64>) -> Offer {
         let (base, huge) = (4096, Some(2 << 20));
         let mode = Some(mode.to_owned());
-        Offer { base, huge, used: PageKind::Huge, mode, granted, has_room: true }
+        let used = PageKind::Huge;
+        Offer { base, huge, used, mode, granted, has_room: true, is_guest: true }
     }
 
     fn effect(verdict: PagesVerdict) -> HugePages {
@@ -199,6 +208,10 @@ mod tests {
         let splintered = say(&offer("madvise", Some(1.0)), PagesVerdict::Splintered);
         assert!(splintered.contains("pieces of 4 KiB (98 % of the miss cost remains)"));
         assert!(splintered.contains("on the host"), "{splintered}");
+        let bare = Offer { is_guest: false, ..offer("madvise", Some(1.0)) };
+        let bare = say(&bare, PagesVerdict::Splintered);
+        assert!(bare.ends_with("remains), as TLBs without entries for huge pages do"), "{bare}");
+        assert!(!bare.contains("host") && !bare.contains("hypervisor"), "{bare}");
         let denied = say(&offer("madvise", Some(0.07)), PagesVerdict::Work);
         assert!(denied.contains("7 % of them were granted") && denied.contains("compact_memory"));
         let small = Offer { has_room: false, ..offer("always", None) };
