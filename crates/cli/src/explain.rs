@@ -138,7 +138,11 @@ fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<Event
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
         return None;
     }
-    match machine::costs_here() {
+    let workers = match &record.body {
+        Body::Run(run) => Some(run.workers.iter().map(|worker| worker.cpu).collect::<Vec<u32>>()),
+        _ => None,
+    };
+    match machine::costs_here(workers.as_deref()) {
         Ok(costs) => costs,
         Err(why) => {
             if !args.output.quiet() {

@@ -172,7 +172,7 @@ impl Known {
             (None, false) => (None, false),
         };
         if name == Some("this") {
-            let costs = machine::costs_here().map_err(Failure::new)?;
+            let costs = machine::costs_here(None).map_err(Failure::new)?;
             if costs.is_none() && !args.output.quiet() {
                 emit::say(
                     "warning:    this machine's cache miss cost is unknown; measure it with \

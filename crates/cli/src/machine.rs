@@ -51,21 +51,23 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
     code.collect()
 }
 
-/// Returns the cache miss costs in this machine's profile; `None` without a profile.
+/// Returns the cache miss costs in this machine's profile for `cpus`, or for those that this
+/// process may run on; `None` without a profile.
 ///
 /// # Errors
-/// Returns an error if the profile cannot be read.
-pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
-    let stored = profile::load().map_err(|error| error.to_string())?;
+/// Returns an error if the profile cannot be used.
+pub(crate) fn costs_here(cpus: Option<&[u32]>) -> Result<Option<EventCosts>, String> {
+    let stored = cpus.map_or_else(profile::load_for_process, profile::load);
+    let stored = stored.map_err(|error| error.to_string())?;
     Ok(stored.map(|stored| {
         let source = format!("this machine's profile, measured {} ago", stored.age());
         costs_from(&stored.profile.report, &source)
     }))
 }
 
-/// Returns the memory hierarchy in this machine's profile.
-pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
-    let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
+/// Returns the memory hierarchy in this machine's profile for `cpus`.
+pub(crate) fn memory(cpus: &[u32]) -> Result<KnownMemory, Unknown> {
+    let stored = profile::load(cpus).map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;
     Ok(KnownMemory { age: stored.age(), report: stored.profile.report })
 }

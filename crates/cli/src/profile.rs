@@ -237,7 +237,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
 /// Returns the memory read bandwidth of one thread, from this machine's profile; `None` without a
 /// profile.
 fn read_bytes_per_s() -> Option<f64> {
-    let known = machine::memory().ok()?;
+    let known = machine::memory(&linerate_linux::allowed_cpus().ok()?).ok()?;
     let reads = known.report.bandwidth.iter();
     let reads = reads.filter(|one| one.threads == 1 && one.operation == Operation::Read);
     reads.max_by_key(|one| one.bytes)?.gb_per_s.as_number().map(|rate| rate * 1e9)

@@ -114,7 +114,8 @@ fn open_ports(path: &Path, progress: &Progress) -> Result<Option<Ports>, Failure
 /// Returns the record of a run, including its diagnosis.
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
     let path = &loaded.path;
-    let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
+    let of_workers: Vec<u32> = report.workers.iter().map(|worker| worker.cpu).collect();
+    let home = home(path, &loaded.traffic, &path.mapping, &machine::memory(&of_workers));
     let finding = diagnose(&report);
     let report = RunReport {
         causes: explain_run(&report, &finding),

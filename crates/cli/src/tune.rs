@@ -74,7 +74,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         is_guest: provenance.hypervisor.is_some(),
         kernels: loaded.kernels,
         kinds: kinds(),
-        memory: &machine::memory(),
+        memory: &machine::memory(&cpus),
         p99_limit_ns: common.p99,
     };
     let show = |step: &str, share: f64| {

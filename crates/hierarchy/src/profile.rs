@@ -62,6 +62,8 @@ pub enum Found<'a> {
     Unreadable {
         /// Reason, with a remedy.
         reason: &'a str,
+        /// CPU to measure; `None` for any.
+        cpu: Option<u32>,
     },
     /// Stored and usable.
     Kept {
@@ -91,8 +93,12 @@ impl Found<'_> {
                 );
                 section.advice(NAME, "none", &sentence, measure)
             }
-            Self::Unreadable { reason } => {
+            Self::Unreadable { reason, cpu } => {
                 let sentence = format!("the profile cannot be used: {reason}");
+                let measure = match cpu {
+                    Some(cpu) => Some(format!("linerate memory --cpu {cpu}")),
+                    None => measure,
+                };
                 section.advice(NAME, "unreadable", &sentence, measure)
             }
             Self::Kept { profile, age, file } => {
@@ -251,7 +257,7 @@ mod tests {
         let none = Found::None { place: None }.observation();
         assert_eq!((none.verdict, none.value.as_deref()), (Verdict::Advice, Some("none")));
         assert!(none.sentence.contains("no home directory"), "{}", none.sentence);
-        let unreadable = Found::Unreadable { reason: "x" }.observation();
+        let unreadable = Found::Unreadable { reason: "x", cpu: None }.observation();
         assert_eq!(unreadable.value.as_deref(), Some("unreadable"));
         assert_eq!(unreadable.fix.as_deref(), Some("linerate memory"));
     }

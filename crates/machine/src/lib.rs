@@ -6,6 +6,7 @@
 //! | timestamp counter: time spans, ticks per second | [`ticks`] |
 //! | core cycles per tick | [`core_clock`] |
 //! | CPUs that share a core or a cache, and the order in which to use them | [`topology`] |
+//! | CPUs of different types | [`core_kinds`] |
 //! | CPU load from other programs | [`idle`] |
 //! | contents of /proc/cpuinfo | [`cpuinfo`] |
 //! | memory that this process may allocate | [`free_memory`] |
@@ -20,6 +21,7 @@
 //! be measured, and not during another measurement.
 
 pub mod core_clock;
+pub mod core_kinds;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 pub mod cpuinfo;

@@ -3,8 +3,8 @@
 //! them.
 //!
 //! The topology is read from /sys, as reported by the kernel. In a virtual machine, the hypervisor
-//! decides what is reported: two "cores" may be SMT siblings. Cores of different speeds in one
-//! machine are not covered.
+//! decides what is reported: two "cores" may be SMT siblings. Cores of different types in one
+//! machine are in [`core_kinds`](crate::core_kinds).
 
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
 use crate::{Error, Root};

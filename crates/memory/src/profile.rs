@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machine profile: the results of `linerate memory`, stored for other commands.
 //!
-//! There is one record per processor model and hypervisor in `$XDG_STATE_HOME/linerate`, which
-//! defaults to `~/.local/state/linerate`, so that machines with a shared home directory do not
-//! overwrite each other's profiles. A new measurement replaces the stored one if
+//! There is one record per processor model, type of core and hypervisor in
+//! `$XDG_STATE_HOME/linerate`, which defaults to `~/.local/state/linerate`, so that machines with a
+//! shared home directory, and cores with different caches, do not overwrite each other's profiles. A
+//! new measurement replaces the stored one if
 //! [`unfit`](linerate_hierarchy::profile::unfit) accepts it. All commands also work without a
 //! profile.
 
 use linerate_hierarchy::profile::{Found, Profile};
+use linerate_linux::allowed_cpus;
+use linerate_machine::core_kinds::CoreKinds;
 use linerate_machine::identity::{Identity, identity};
-use linerate_record::Record;
+use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::Observation;
+use linerate_record::{Body, Record};
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -36,6 +40,13 @@ pub enum StoreError {
         /// Reason why it is unusable.
         reason: String,
     },
+    /// The CPUs do not all have the same caches, or only others have been measured.
+    OtherCores {
+        /// The reason.
+        reason: String,
+        /// CPU to measure.
+        cpu: u32,
+    },
     /// No directory to store the profile in.
     NoHome,
     /// The profile cannot be serialized.
@@ -56,6 +67,13 @@ impl fmt::Display for StoreError {
                 let file = file.display();
                 write!(f, "{file}: {reason}; regenerate it with `linerate memory`, or remove it")
             }
+            Self::OtherCores { reason, cpu } => {
+                write!(
+                    f,
+                    "{reason}; each type has a profile of its own: choose CPUs of one type \
+                     (taskset -c {cpu}), and measure there (linerate memory --cpu {cpu})"
+                )
+            }
             Self::NoHome => f.write_str("neither XDG_STATE_HOME nor HOME is an absolute path"),
             Self::NoJson(reason) => f.write_str(reason),
             Self::NotWritten { file, error } => write!(f, "{}: {error}", file.display()),
@@ -73,12 +91,43 @@ impl Stored {
     }
 }
 
-/// Loads this machine's profile, if one is stored.
+/// Loads this machine's profile for `cpus`, if one is stored.
 ///
 /// # Errors
-/// Returns an error if a profile exists but cannot be used.
-pub fn load() -> Result<Option<Stored>, StoreError> {
-    file().map_or(Ok(None), |file| read(&file))
+/// Returns an error if a profile exists but cannot be used, as it cannot if it is that of another
+/// type of core.
+pub fn load(cpus: &[u32]) -> Result<Option<Stored>, StoreError> {
+    folder().map_or(Ok(None), |folder| load_from(&folder, &CoreKinds::read(&here()), cpus))
+}
+
+/// Like [`load`], for the CPUs that this process may run on.
+///
+/// # Errors
+/// The same as for [`load`].
+pub fn load_for_process() -> Result<Option<Stored>, StoreError> {
+    load(&allowed_cpus().unwrap_or_default())
+}
+
+fn load_from(folder: &Path, kinds: &CoreKinds, cpus: &[u32]) -> Result<Option<Stored>, StoreError> {
+    let file = |kind| folder.join(name(kind));
+    let cpu = cpus.first().copied().unwrap_or(0);
+    let kind = match kinds.common(cpus) {
+        Ok(kind) => kind,
+        Err(reason) => return Err(StoreError::OtherCores { reason, cpu }),
+    };
+    if let Some(stored) = read(&file(kind))? {
+        return Ok(Some(stored));
+    }
+    let others = kinds.groups().into_keys().filter(|other| Some(*other) != kind);
+    match others.into_iter().find(|other| file(Some(other)).exists()) {
+        Some(other) => {
+            let (kind, cpus) = (kind.unwrap_or_default(), name_cpus(cpus));
+            let reason =
+                format!("only {other} cores have been measured, but {cpus} have {kind} cores");
+            Err(StoreError::OtherCores { reason, cpu })
+        }
+        None => Ok(None),
+    }
 }
 
 fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
@@ -104,7 +153,8 @@ pub fn store(
     record: &Record,
     replace: impl FnOnce(&Path, &str) -> io::Result<()>,
 ) -> Result<PathBuf, StoreError> {
-    let file = file().ok_or(StoreError::NoHome)?;
+    let kinds = CoreKinds::read(&here());
+    let file = folder().ok_or(StoreError::NoHome)?.join(name_for(record, &kinds)?);
     let json = record.to_json_pretty().map_err(|error| StoreError::NoJson(error.to_string()))?;
     let made = file.parent().map_or(Ok(()), fs::create_dir_all);
     match made.and_then(|()| replace(&file, &json)) {
@@ -113,38 +163,77 @@ pub fn store(
     }
 }
 
-/// Reports whether this machine's memory hierarchy has been measured, for `linerate doctor`.
+/// Reports whether this machine's memory hierarchy has been measured on each type of core that this
+/// process may use, for `linerate doctor`.
 pub fn observation() -> Observation {
-    match load() {
+    let kinds = CoreKinds::read(&here());
+    let groups = groups(&kinds, &allowed_cpus().unwrap_or_default());
+    let mut found: Vec<_> = groups.iter().map(|cpus| (load(cpus), cpus)).collect();
+    let worst = found.iter().position(|(found, _)| !matches!(found, Ok(Some(_)))).unwrap_or(0);
+    let (found, cpus) = found.swap_remove(worst);
+    match found {
         Ok(Some(stored)) => {
             let (age, file) = (stored.age(), stored.file.display().to_string());
             Found::Kept { profile: &stored.profile, age: &age, file: &file }.observation()
         }
         Ok(None) => {
-            let place = file().map(|file| file.display().to_string());
+            let kind = kinds.common(cpus).ok().flatten();
+            let file = folder().map(|folder| folder.join(name(kind)));
+            let place = file.map(|file| file.display().to_string());
             Found::None { place: place.as_deref() }.observation()
         }
-        Err(error) => Found::Unreadable { reason: &error.to_string() }.observation(),
+        Err(error) => {
+            let cpu = match &error {
+                StoreError::OtherCores { cpu, .. } => Some(*cpu),
+                _ => None,
+            };
+            Found::Unreadable { reason: &error.to_string(), cpu }.observation()
+        }
     }
+}
+
+/// Groups `cpus` by the type of their cores. There is at least one group.
+fn groups(kinds: &CoreKinds, cpus: &[u32]) -> Vec<Vec<u32>> {
+    let groups = kinds.groups().into_values();
+    let among = |group: Vec<u32>| group.into_iter().filter(|cpu| cpus.contains(cpu)).collect();
+    let groups: Vec<Vec<u32>> =
+        groups.map(among).filter(|group: &Vec<u32>| !group.is_empty()).collect();
+    if groups.is_empty() { vec![cpus.to_vec()] } else { groups }
 }
 
 fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns the path of this machine's profile, whether or not it exists; `None` without a home
-/// directory.
-fn file() -> Option<PathBuf> {
+fn here() -> Root {
+    Root::new(Path::new("/"))
+}
+
+/// Returns the directory of profiles, whether or not it exists; `None` without a home directory.
+fn folder() -> Option<PathBuf> {
     // The XDG base directory specification requires that relative paths be ignored.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
-    let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
-    let machine = key(&identity(), hypervisor.as_deref());
-    Some(state.join("linerate").join(format!("memory-{machine}.json")))
+    Some(state.join("linerate"))
 }
 
-/// Returns the profile's file name, which consists of letters, digits and hyphens.
-fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
+/// Returns the file name of this machine's profile for its cores of type `kind`; `None` for the
+/// only type.
+fn name(kind: Option<&str>) -> String {
+    let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
+    format!("memory-{}.json", key(&identity(), hypervisor.as_deref(), kind))
+}
+
+/// Returns the file name for a record, whose measured CPU is of one of `kinds`.
+fn name_for(record: &Record, kinds: &CoreKinds) -> Result<String, StoreError> {
+    let Body::Memory(report) = &record.body else { return Ok(name(None)) };
+    let cpu = report.conditions.cpu;
+    let kind = kinds.common(&[cpu]).map_err(|reason| StoreError::OtherCores { reason, cpu })?;
+    Ok(name(kind))
+}
+
+/// Returns the main part of the file name, which consists of letters, digits and hyphens.
+fn key(identity: &Identity, hypervisor: Option<&str>, kind: Option<&str>) -> String {
     let processor = match identity {
         Identity::X86 { vendor, family, model } => format!("{vendor} {family:x} {model:x}"),
         Identity::Arm { cores } => {
@@ -154,7 +243,8 @@ fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
         Identity::Power { name, pvr } => format!("{name} {pvr:x}"),
         Identity::Other { architecture } => (*architecture).to_owned(),
     };
-    let text = format!("{processor} {}", hypervisor.unwrap_or("bare")).to_lowercase();
+    let kind = kind.map_or_else(String::new, |kind| format!(" on {kind}"));
+    let text = format!("{processor} {}{kind}", hypervisor.unwrap_or("bare")).to_lowercase();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-")
 }
@@ -167,16 +257,47 @@ mod tests {
     #[test]
     fn machines_have_files_of_their_own() {
         let x86 = |model| Identity::X86 { vendor: "AuthenticAMD".to_owned(), family: 26, model };
-        assert_eq!(key(&x86(2), Some("KVM")), "authenticamd-1a-2-kvm");
-        assert_eq!(key(&x86(0x11), None), "authenticamd-1a-11-bare");
+        assert_eq!(key(&x86(2), Some("KVM"), None), "authenticamd-1a-2-kvm");
+        assert_eq!(key(&x86(0x11), None, None), "authenticamd-1a-11-bare");
         let cores = vec![
             ArmCore { implementer: 0x41, part: 0xd03 },
             ArmCore { implementer: 0x41, part: 0xd08 },
         ];
-        assert_eq!(key(&Identity::Arm { cores }, None), "arm-41-d03-41-d08-bare");
+        let both = Identity::Arm { cores };
+        assert_eq!(key(&both, None, None), "arm-41-d03-41-d08-bare");
+        assert_eq!(key(&both, None, Some("41-d08")), "arm-41-d03-41-d08-bare-on-41-d08");
         let power = Identity::Power { name: "../7455".to_owned(), pvr: 0x8001_0302 };
-        assert_eq!(key(&power, Some("a/b c")), "7455-80010302-a-b-c");
-        assert_eq!(key(&Identity::Other { architecture: "riscv64" }, None), "riscv64-bare");
+        assert_eq!(key(&power, Some("a/b c"), None), "7455-80010302-a-b-c");
+        assert_eq!(key(&Identity::Other { architecture: "riscv64" }, None, None), "riscv64-bare");
+    }
+
+    /// The caches of little cores are not those of big ones.
+    #[test]
+    fn types_of_cores_have_profiles_of_their_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let units = "sys/bus/event_source/devices";
+        for (unit, cpus) in [("cpu_core", "0-3"), ("cpu_atom", "4-7")] {
+            let unit = folder.path().join(units).join(unit);
+            fs::create_dir_all(&unit).expect("it can be made");
+            fs::write(unit.join("cpus"), cpus).expect("it can be written");
+        }
+        let kinds = CoreKinds::read(&Root::new(folder.path()));
+        let load = |cpus: &[u32]| load_from(folder.path(), &kinds, cpus);
+        assert!(load(&[0]).is_ok_and(|stored| stored.is_none()));
+        let of = |kind| folder.path().join(name(Some(kind)));
+        fs::write(of("cpu_core"), "{}").expect("it can be written");
+        assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "it is read");
+        let other = load(&[5, 6]).expect_err("that of other cores").to_string();
+        let expected = "only cpu_core cores have been measured, but CPUs 5-6 have cpu_atom cores; \
+                        each type has a profile of its own: choose CPUs of one type (taskset -c \
+                        5), and measure there (linerate memory --cpu 5)";
+        assert_eq!(other, expected);
+        let mixed = load(&[3, 4]).expect_err("of two types").to_string();
+        assert!(mixed.starts_with("CPUs 3-4 have several types of cores"), "{mixed}");
+        assert_eq!(groups(&kinds, &[5, 3, 2]), [vec![5], vec![2, 3]]);
+        assert_eq!(groups(&CoreKinds::default(), &[3, 4]), [[3, 4]]);
+        let equal = load_from(folder.path(), &CoreKinds::default(), &[3, 4]);
+        assert!(equal.is_ok_and(|stored| stored.is_none()));
     }
 
     #[test]

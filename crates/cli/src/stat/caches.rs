@@ -42,7 +42,7 @@ pub(crate) fn given(text: &str) -> Result<Geometry, Failure> {
         "os" => Geometry::this_machine().map_err(Failure::new)?,
         "profile" => {
             let none = "no machine profile; create one with `linerate memory`";
-            let stored = profile::load().map_err(Failure::new)?;
+            let stored = profile::load_for_process().map_err(Failure::new)?;
             measured(&stored.ok_or_else(|| Failure::new(none))?.profile)?
         }
         _ => return Geometry::parse(text).map_err(Failure::new),
@@ -78,7 +78,7 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
         return Some(Geometry::this_machine().ok()?.recorded(caches));
     }
     let differs = |profile: &Profile| profile.levels().iter().any(|seen| seen.instead().is_some());
-    match profile::load() {
+    match profile::load_for_process() {
         Ok(Some(stored)) if differs(&stored.profile) => {
             let geometry = measured(&stored.profile).ok()?;
             if !quiet {

@@ -144,7 +144,7 @@ fn counts_of_a_cache_that_was_not_found_are_not_judged() {
     let (_, known) = true_table();
     let counts = vec![("l2_misses".to_owned(), 1e6), ("ll_misses".to_owned(), 900.0)];
     let row = Row { bytes: 4 << 20, loads: 1 << 20, seconds: 0.02, counts };
-    let judged = &judge(&[row.clone()], &Known { caches: unseen, ..known.clone() })[0];
+    let judged = &judge(std::slice::from_ref(&row), &Known { caches: unseen, ..known.clone() })[0];
     assert_eq!([&judged[0], &judged[1]].map(|j| j.plausible), [Some(true), None]);
     let judged = &judge(&[row], &Known { caches: withdrawn, ..known })[0];
     assert_eq!([&judged[0], &judged[1]].map(|j| j.plausible), [None, Some(true)]);
