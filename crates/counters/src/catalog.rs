@@ -16,8 +16,8 @@
 //! processor without its own table gets its vendor's architectural events or the kernel's
 //! generalised events, and [`Catalog::is_known_processor`] returns false. On ARM's PMUv3, an event
 //! that a core does not implement would count 0; the kernel lists the implemented events that it
-//! knows, and this module rejects the others. It also rejects events that the kernel opens but an emulator leaves
-//! at 0.
+//! knows, and this module rejects the others. It also rejects events that the kernel opens but an
+//! emulator leaves at 0.
 //!
 //! This module does not open events. The reasons why the kernel refuses events are in `refusal`.
 

@@ -425,7 +425,7 @@ mod tests {
     }
 
     /// 100 L1 misses per 1000 instructions, all of them L3 hits, take up to 4.4 of the 4 cycles.
-    /// Where L3 and memory cannot be told apart, neither can the cost of a hit in L3.
+    /// Where L3 cannot be distinguished from memory, the cost of a hit in L3 is unknown.
     #[test]
     fn levels_that_do_not_end_in_memory_give_no_upper_bound() {
         let (l1, ll) = (figure(100.0), figure(0.0));

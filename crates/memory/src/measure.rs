@@ -232,8 +232,8 @@ impl Parts {
     }
 }
 
-/// Returns the CPUs whose threads use memory at the same time, `cpu` first. The arena is on the node
-/// of `cpu`, which touched it, so they are those of this node.
+/// Returns the CPUs whose threads use memory at the same time, `cpu` first. The arena is on the
+/// node of `cpu`, which touched it, so they are those of this node.
 fn team(root: &Root, cpu: u32, cpus: &[u32]) -> Vec<u32> {
     let others = on_node_of(root, cpu, cpus).into_iter().filter(|other| *other != cpu);
     std::iter::once(cpu).chain(others).collect()

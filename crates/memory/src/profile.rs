@@ -3,10 +3,9 @@
 //!
 //! There is one record per processor model, type of core and hypervisor in
 //! `$XDG_STATE_HOME/linerate`, which defaults to `~/.local/state/linerate`, so that machines with a
-//! shared home directory, and cores with different caches, do not overwrite each other's profiles. A
-//! new measurement replaces the stored one if
-//! [`unfit`](linerate_hierarchy::profile::unfit) accepts it. All commands also work without a
-//! profile.
+//! shared home directory, and cores with different caches, do not overwrite each other's profiles.
+//! A new measurement replaces the stored one if [`unfit`](linerate_hierarchy::profile::unfit)
+//! accepts it. All commands also work without a profile.
 
 use linerate_hierarchy::profile::{Found, Profile};
 use linerate_linux::allowed_cpus;

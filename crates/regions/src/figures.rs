@@ -20,8 +20,8 @@ const REGISTERS: &str = "registers";
 const CLOSED: &str = "register access was revoked during the run: the module pmu_user was \
                       unloaded, or perf counted on this CPU; load the module, and run the program \
                       again";
-const TAKEN: &str = "the counters stopped at times: something else claimed them, or the thread moved \
-                     to a core of another type; pin it to one CPU, and run the program again";
+const TAKEN: &str = "the counters stopped at times: something else claimed them, or the thread \
+                     moved to a core of another type; pin it to one CPU, and run the program again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 

@@ -4,8 +4,8 @@
 //! The calling thread walks a chain in one half of the arena while other threads read the other
 //! half with a given duty cycle per [`PERIOD_NS`]. They read it in turn, a [`STRETCH`] at a time:
 //! however many run, all of the half is read before any of it is read again. It must be larger than
-//! all caches of the readers, which limits their number. Their reads are counted during each window of
-//! the chase. While a reader is preempted, the load is lower than intended, so only windows with
+//! all caches of the readers, which limits their number. Their reads are counted during each window
+//! of the chase. While a reader is preempted, the load is lower than intended, so only windows with
 //! nearly the maximum load are valid. The result is the median of the valid windows; the fastest
 //! window would be the least loaded one.
 

@@ -141,7 +141,7 @@ pub(super) mod tests {
     /// The level after L1 is L3, because L2 was withdrawn.
     #[test]
     fn sharers_go_by_the_name_of_the_level() {
-        let (machine, cpus) = (machine(&[0..8]), (0..8).collect::<Vec<u32>>());
+        let (machine, cpus) = (machine(&[0..8, 8..16]), (0..8).collect::<Vec<u32>>());
         let levels = [epyc()[0].clone(), epyc()[2].clone(), epyc()[3].clone()];
         assert_eq!(sharers(&machine, &cpus, &levels)[1], of(8, 8));
     }
