@@ -77,8 +77,7 @@ fn memory_that_is_refused_ends_a_command_with_a_sentence() {
     let chase = folder.write("chase.toml", chase);
     let tight = "ulimit -v 1000000";
     for (limit, arguments) in [
-        ("ulimit -v 100000", &["kernels", "--quick", "-q", "--kernel", "fill"][..]),
-        ("ulimit -v 60000", &["tcp", "-q", "--stack", "smoltcp", "--time", "300ms"]),
+        ("ulimit -v 60000", &["tcp", "-q", "--stack", "smoltcp", "--time", "300ms"][..]),
         (tight, &["run", "-q", "--time", "200ms", &chase]),
         (tight, &["run", "--check", &chase]),
     ] {
@@ -87,6 +86,15 @@ fn memory_that_is_refused_ends_a_command_with_a_sentence() {
         assert!(done.stderr.starts_with("linerate: "), "{arguments:?}: {}", done.stderr);
         assert!(done.stderr.contains("out of memory"), "{arguments:?}: {}", done.stderr);
     }
+}
+
+/// The memory walked to evict the caches fits the limit of 98 MiB, however large the caches are.
+#[test]
+fn kernels_take_no_more_memory_than_they_may() {
+    let arguments = ["kernels", "--quick", "-q", "--kernel", "fill", "--json"];
+    let done = limited("ulimit -v 100000", &[], &arguments);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stdout.contains("available memory limits the footprint to "), "{done:?}");
 }
 
 #[test]
