@@ -3,6 +3,7 @@
 
 use super::canonical;
 use super::turns::{Asks, Reading, Turns, is_one_way};
+use linerate_linux::clock_tick_ms;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
@@ -147,7 +148,7 @@ impl Watched {
             // Of several readings in the same slice, keep the last one.
             self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
-                self.readings.push(Reading::new(tick, &tcp));
+                self.readings.push(Reading::new(tick, &tcp, clock_tick_ms()));
             }
             self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
         }
