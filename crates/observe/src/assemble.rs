@@ -53,7 +53,14 @@ pub(crate) fn assemble(
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
-    let (packets, packets_per_s) = packets(root, watching, &mut unread);
+    let (packets, mut packets_per_s) = packets(root, watching, &mut unread);
+    if let Some(seconds) = watching.arrivals.refreshed_every_s() {
+        let interface = bound_interfaces(&watching.sockets);
+        if packets.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
+            packets_per_s.clear();
+        }
+        unread.push(refreshed_seldom(&interface, seconds));
+    }
     let mut profiled = Profiled::default();
     if let Some(profiling) = &mut watching.profiling {
         let of_slices: Vec<f64> =
@@ -198,6 +205,18 @@ fn packets(
         unread.push(hidden_tunnels(&tunnels));
     }
     choose(&counts, own, &bound_interfaces(&watching.sockets), &tunnels)
+}
+
+/// Explains why it is not known when packets arrived at an interface.
+fn refreshed_seldom(interface: &str, seconds: f64) -> Unread {
+    Unread {
+        what: "arrivals".to_owned(),
+        reason: format!(
+            "{interface} refreshes its packet counters only about every {seconds:.1} s, so gaps \
+             between packets do not show"
+        ),
+        fix: None,
+    }
 }
 
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
