@@ -301,7 +301,7 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
-    let datagrams = facts.protocol("Udp.InDatagrams")?;
+    let datagrams = facts.datagrams("InDatagrams")?;
     // Datagrams also arrive unasked, so there must be about as many replies as requests.
     let asks = has(SocketKind::TcpListen) && asks_from_other_ports(facts) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;
