@@ -3,9 +3,11 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod idle_cpu;
 mod rejected;
 mod unseen;
 
+pub(super) use self::idle_cpu::idle_cpu;
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;

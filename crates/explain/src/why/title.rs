@@ -30,6 +30,9 @@ impl Measure {
                 "ratio",
             ),
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
+            Self::IdleMeanwhile => {
+                ("time waiting while the thread's CPUs were idle / time waiting for a CPU", "ratio")
+            }
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),
             Self::ThrottledPeriods => ("quota periods with throttling", "ratio"),

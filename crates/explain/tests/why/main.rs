@@ -22,3 +22,4 @@ mod sharing;
 mod sleeping;
 mod table;
 mod unseen;
+mod waiting;
