@@ -57,8 +57,8 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// Determines the accounting from the kernel configuration. Without one, assumes for stolen time
-    /// the default of all distributions.
+    /// Determines the accounting from the kernel configuration. Without one, assumes for stolen
+    /// time the default of all distributions.
     pub(crate) fn of(configuration: Option<&str>) -> Self {
         let Some(text) = configuration else {
             return Self { leaves_out_interrupts: None, leaves_out_stolen: true };

@@ -11,7 +11,7 @@ use linerate_machine::Root;
 const BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the running kernel's configuration from where distributions install it, or from the
-/// kernel itself (CONFIG_IKCONFIG_PROC), as in a container; `None` if it is in none of these places.
+/// kernel itself (CONFIG_IKCONFIG_PROC), as in a container; `None` if it is in neither place.
 pub(crate) fn read(root: &Root) -> Option<String> {
     let release = root.text("proc/sys/kernel/osrelease")?;
     let places = [

@@ -265,8 +265,11 @@ impl Watching {
         self.threads.finish(root, slice, self.last_ns);
     }
 
-    /// Begins the next window, starting from the last readings.
+    /// Begins the next window, starting from the last readings. Forgets processes that have ended.
     pub(crate) fn begin_window(&mut self) {
+        self.family.forget_ended();
+        self.quotas.retain(&self.family.pids);
+        self.sockets.descriptors.retain(&self.family.pids);
         self.threads.begin_window();
         self.sleepers.begin_window(&self.threads);
         if let Some(profiling) = &mut self.profiling {
