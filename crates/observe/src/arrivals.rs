@@ -55,8 +55,8 @@ impl Arrivals {
     }
 
     /// Returns the mean time in seconds between two changes of the counter, if it changes so rarely
-    /// and by so much that the NIC appears to refresh it at intervals. The counter then shows
-    /// neither when packets arrive nor how many arrive in a slice.
+    /// and in such large steps that the NIC appears to refresh it at intervals. The counter then
+    /// shows neither when packets arrive nor how many arrive in a slice.
     pub(crate) fn refreshed_every_s(&self) -> Option<f64> {
         /// Minimum time between changes. Broadcom NICs (bnxt_en) refresh their counters every
         /// second, or every 0.25 s at most.

@@ -53,14 +53,7 @@ pub(crate) fn assemble(
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
-    let (packets, mut packets_per_s) = packets(root, watching, &mut unread);
-    if let Some(seconds) = watching.arrivals.refreshed_every_s() {
-        let interface = bound_interfaces(&watching.sockets);
-        if packets.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
-            packets_per_s.clear();
-        }
-        unread.push(refreshed_seldom(&interface, seconds));
-    }
+    let (packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();
     if let Some(profiling) = &mut watching.profiling {
         let of_slices: Vec<f64> =
@@ -204,7 +197,15 @@ fn packets(
     if !tunnels.is_empty() && counts.last().is_none_or(|last| last.tunnels.is_none()) {
         unread.push(hidden_tunnels(&tunnels));
     }
-    choose(&counts, own, &bound_interfaces(&watching.sockets), &tunnels)
+    let interface = bound_interfaces(&watching.sockets);
+    let (count, mut rates) = choose(&counts, own, &interface, &tunnels);
+    if let Some(seconds) = watching.arrivals.refreshed_every_s() {
+        if count.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
+            rates.clear();
+        }
+        unread.push(refreshed_seldom(&interface, seconds));
+    }
+    (count, rates)
 }
 
 /// Explains why it is not known when packets arrived at an interface.

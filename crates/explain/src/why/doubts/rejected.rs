@@ -31,9 +31,9 @@ pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
         let (socket, count) = most(SocketKind::TcpListen)?;
         let all = count + facts.protocol("Tcp.PassiveOpens")?;
         let what = format!("{} connection attempts ({} %)", grouped(count), share_of(count, all));
-        let why = "its accept queue did not overflow, so a BPF program (IPAddressDeny= of a \
-                   systemd unit), an IPsec policy or TCP-MD5 rejected them, or the queue of \
-                   half-open connections was full";
+        let why = "a full accept queue does not account for them, so a BPF program \
+                   (IPAddressDeny= of a systemd unit), an IPsec policy or TCP-MD5 rejected them, \
+                   or the queue of half-open connections was full";
         let next = "Compare TcpExtListenDrops, TcpExtTCPReqQFullDrop and TcpExtTCPMD5NotFound in \
                     nstat; bpftool cgroup tree lists BPF programs";
         is_much(count, all).then(|| doubt(socket, &what, why, next))?

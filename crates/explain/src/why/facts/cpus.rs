@@ -29,8 +29,8 @@ impl<'a> Facts<'a> {
     /// Returns a lower bound of the fraction of a thread's wait for a CPU during which all CPUs
     /// that it ran on were idle, so that it cannot have been waiting for what ran there. On `n`
     /// CPUs whose idle fractions add up to `idle`, all are idle at the same time for at least
-    /// `idle - (n - 1)`, and for part of that time, the thread slept. The error of kernel accounting
-    /// is subtracted. 0 if one of the CPUs was not read.
+    /// `idle - (n - 1)`, and for part of that time, the thread slept. The error of kernel
+    /// accounting is subtracted. 0 if one of the CPUs was not read.
     pub(in super::super) fn idle_meanwhile(&self, thread: &ThreadActivity) -> f64 {
         let cpus = &self.observation.cpus;
         let used = |number: &u32| {
