@@ -18,6 +18,17 @@ pub fn thread_cpu_time_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Returns the length of the kernel's clock tick in milliseconds, 1 to 10 (CONFIG_HZ): the
+/// resolution of times that the kernel takes from its tick counter. 10 if unknown.
+pub fn clock_tick_ms() -> f64 {
+    const LONGEST: f64 = 10.0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing during the call.
+    let status = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    let tick = time.tv_nsec as f64 / 1e6;
+    if status == 0 && (1.0..LONGEST).contains(&tick) { tick } else { LONGEST }
+}
+
 /// # Panics
 /// Panics if a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks have
 /// existed since Linux 2.6.28, and `time` is writable.
@@ -43,6 +54,13 @@ mod tests {
         let outer = instant.elapsed().as_nanos() as u64;
         assert!(inner >= 49_900_000, "{inner}");
         assert!(inner <= outer + outer / 1000, "{inner} {outer}");
+    }
+
+    #[test]
+    fn the_tick_is_a_length_that_the_kernel_can_be_built_with() {
+        let lengths = [100, 250, 300, 1000].map(|hz| 1e3 / f64::from(hz));
+        let tick = clock_tick_ms();
+        assert!(lengths.iter().any(|length| (length - tick).abs() < 0.01), "{tick}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod wait;
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
 pub use calls::{FirstArgument, system_call};
 pub use capability::drop_network_rights;
-pub use clock::{monotonic_ns, thread_cpu_time_ns};
+pub use clock::{clock_tick_ms, monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use input::{
     is_named_pipe, is_without_reader, open_pipe_to_write_without_waiting, open_regular_file,

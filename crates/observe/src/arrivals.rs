@@ -20,6 +20,10 @@ pub(crate) struct Arrivals {
     silent: u64,
     packets_max: u64,
     ns: u64,
+    /// Packets received so far and time, at the first and the last read.
+    reads: Option<[(u64, u64); 2]>,
+    /// Number of reads with a higher count than the read before.
+    changes: u64,
 }
 
 impl Arrivals {
@@ -32,16 +36,46 @@ impl Arrivals {
         }
         let (began_ns, before) = (monotonic_ns(), received());
         linerate_linux::child::sleep(WINDOW);
-        let packets = received().saturating_sub(before);
-        self.ns += monotonic_ns() - began_ns;
+        let after = received();
+        let ended_ns = monotonic_ns();
+        self.read(before, began_ns);
+        self.read(after, ended_ns);
+        let packets = after.saturating_sub(before);
+        self.ns += ended_ns - began_ns;
         self.windows += 1;
         self.silent += u64::from(packets == 0);
         self.packets_max = self.packets_max.max(packets);
     }
 
-    /// Returns the arrival pattern; `None` if nothing was read. Begins the next window.
+    fn read(&mut self, packets: u64, at_ns: u64) {
+        let now = (packets, at_ns);
+        let [first, last] = self.reads.unwrap_or([now; 2]);
+        self.changes += u64::from(packets > last.0);
+        self.reads = Some([first, now]);
+    }
+
+    /// Returns the mean time in seconds between two changes of the counter, if it changes so rarely
+    /// and in such large steps that the NIC appears to refresh it at intervals. The counter then
+    /// shows neither when packets arrive nor how many arrive in a slice.
+    pub(crate) fn refreshed_every_s(&self) -> Option<f64> {
+        /// Minimum time between changes. Broadcom NICs (bnxt_en) refresh their counters every
+        /// second, or every 0.25 s at most.
+        const SELDOM_S: f64 = 0.2;
+        /// Minimum number of packets per change, above that of occasional packets.
+        const PACKETS: u64 = 64;
+        let [first, last] = self.reads?;
+        let packets = last.0.saturating_sub(first.0);
+        let every_s = (last.1.saturating_sub(first.1)) as f64 / 1e9 / self.changes as f64;
+        let is_coarse =
+            self.changes > 0 && every_s >= SELDOM_S && packets >= PACKETS * self.changes;
+        is_coarse.then_some(every_s)
+    }
+
+    /// Returns the arrival pattern; `None` if nothing was read, or if the counter is refreshed too
+    /// rarely. Begins the next window.
     pub(crate) fn finish(&mut self) -> Option<Seen> {
-        std::mem::take(self).seen()
+        let arrivals = std::mem::take(self);
+        if arrivals.refreshed_every_s().is_some() { None } else { arrivals.seen() }
     }
 
     fn seen(self) -> Option<Seen> {
@@ -68,5 +102,27 @@ mod tests {
         assert_eq!((seen.windows, seen.silent, seen.packets_max), (3, 2, 100));
         assert!(seen.window_s >= 1e-3);
         assert_eq!(Arrivals::default().finish(), None);
+    }
+
+    #[test]
+    fn a_counter_that_the_nic_refreshes_once_per_second_shows_no_gaps() {
+        // 100,000 packets per second over 5 s, read every 8 ms.
+        let after = |refreshed: &dyn Fn(u64) -> u64| {
+            let mut arrivals = Arrivals { windows: 600, silent: 599, ..Arrivals::default() };
+            for ms in (0..5_000).step_by(8) {
+                arrivals.read(refreshed(ms), 1_000_000 * ms);
+            }
+            arrivals
+        };
+        let mut coarse = after(&|ms| ms / 1000 * 100_000);
+        assert!(coarse.refreshed_every_s().is_some_and(|seconds| (1.0..1.5).contains(&seconds)));
+        assert_eq!(coarse.finish(), None);
+        let mut steady = after(&|ms| ms * 100);
+        assert_eq!(steady.refreshed_every_s(), None);
+        assert!(steady.finish().is_some());
+        // Bursts ten times per second, an occasional packet, and none at all.
+        assert!(after(&|ms| ms / 100 * 10_000).finish().is_some());
+        assert!(after(&|ms| ms / 1000 * 5).finish().is_some());
+        assert!(after(&|_| 7).finish().is_some());
     }
 }

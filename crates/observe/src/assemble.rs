@@ -197,7 +197,27 @@ fn packets(
     if !tunnels.is_empty() && counts.last().is_none_or(|last| last.tunnels.is_none()) {
         unread.push(hidden_tunnels(&tunnels));
     }
-    choose(&counts, own, &bound_interfaces(&watching.sockets), &tunnels)
+    let interface = bound_interfaces(&watching.sockets);
+    let (count, mut rates) = choose(&counts, own, &interface, &tunnels);
+    if let Some(seconds) = watching.arrivals.refreshed_every_s() {
+        if count.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
+            rates.clear();
+        }
+        unread.push(refreshed_seldom(&interface, seconds));
+    }
+    (count, rates)
+}
+
+/// Explains why it is not known when packets arrived at an interface.
+fn refreshed_seldom(interface: &str, seconds: f64) -> Unread {
+    Unread {
+        what: "arrivals".to_owned(),
+        reason: format!(
+            "{interface} refreshes its packet counters only about every {seconds:.1} s, so gaps \
+             between packets do not show"
+        ),
+        fix: None,
+    }
 }
 
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams

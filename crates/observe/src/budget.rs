@@ -13,8 +13,8 @@
 //! | stolen by the hypervisor | CONFIG_PARAVIRT_TIME_ACCOUNTING |
 //!
 //! A thread that never slept reveals which is the case: wall time beyond its run time and run delay
-//! was excluded from the run time. For other threads, the kernel configuration is consulted if
-//! readable.
+//! was excluded from the run time. For other threads, the kernel configuration is consulted. If it
+//! is not readable, the intervals cover both cases for interrupts.
 
 use crate::threads::Slice;
 use linerate_record::stats::{CONFIDENCE, block_bootstrap_ratio};
@@ -49,22 +49,23 @@ pub(crate) struct Around {
 /// Time that the kernel excludes from run times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounting {
-    /// Interrupts and softirqs: CONFIG_IRQ_TIME_ACCOUNTING.
-    pub(crate) leaves_out_interrupts: bool,
+    /// Interrupts and softirqs: CONFIG_IRQ_TIME_ACCOUNTING; `None` if unknown, as
+    /// distributions differ.
+    pub(crate) leaves_out_interrupts: Option<bool>,
     /// Stolen time: CONFIG_PARAVIRT_TIME_ACCOUNTING.
     pub(crate) leaves_out_stolen: bool,
 }
 
 impl Accounting {
-    /// Determines the accounting from the kernel configuration or, without one, assumes the default
-    /// of most distributions.
+    /// Determines the accounting from the kernel configuration. Without one, assumes for stolen
+    /// time the default of all distributions.
     pub(crate) fn of(configuration: Option<&str>) -> Self {
         let Some(text) = configuration else {
-            return Self { leaves_out_interrupts: false, leaves_out_stolen: true };
+            return Self { leaves_out_interrupts: None, leaves_out_stolen: true };
         };
         let is_set = |name: &str| text.lines().any(|line| line == format!("{name}=y"));
         Self {
-            leaves_out_interrupts: is_set("CONFIG_IRQ_TIME_ACCOUNTING"),
+            leaves_out_interrupts: Some(is_set("CONFIG_IRQ_TIME_ACCOUNTING")),
             leaves_out_stolen: is_set("CONFIG_PARAVIRT_TIME_ACCOUNTING"),
         }
     }
@@ -104,18 +105,42 @@ pub(crate) fn budget(
     has_intervals: bool,
 ) -> Vec<ThreadTime> {
     let wall: Vec<f64> = slices.iter().map(|slice| slice.wall_ns as f64).collect();
-    let parts = parts(slices, around, never_slept, accounting);
+    let parts_if = |accounting| parts(slices, around, never_slept, accounting);
+    let parts = parts_if(accounting);
+    // Only intervals show that the interrupts may be outside the run time.
+    let is_unknown = has_intervals && !never_slept && accounting.leaves_out_interrupts.is_none();
+    let outside = Accounting { leaves_out_interrupts: Some(true), ..accounting };
+    let others = if is_unknown { parts_if(outside) } else { Parts::default() };
     let knows_interrupts = knows_interrupts(slices, around);
-    let time = |(series, (state, method)): (&Vec<f64>, (ThreadState, &str))| ThreadTime {
+    let time = |((series, other), (state, method)): ((&Vec<f64>, &Vec<f64>), _)| ThreadTime {
         state,
         share: match state {
             ThreadState::Interrupts if !knows_interrupts => {
                 Figure::absent("ratio", Tier::Sw, method, NO_SOFTIRQ_THREAD)
             }
+            _ if is_unknown && series != other => {
+                let both = [series, other].map(|one| share(one, &wall, method, true));
+                widened(both)
+            }
             _ => share(series, &wall, method, has_intervals),
         },
     };
-    parts.iter().zip(STATES).map(time).collect()
+    parts.iter().zip(&others).zip(STATES).map(time).collect()
+}
+
+/// Returns the first share, with an interval that covers both.
+fn widened([share, other]: [Figure; 2]) -> Figure {
+    let ends = |figure: &Figure| {
+        let value = figure.as_number();
+        (figure.low.or(value), figure.high.or(value))
+    };
+    let ((low, high), (other_low, other_high)) = (ends(&share), ends(&other));
+    Figure {
+        low: low.zip(other_low).map(|(a, b)| a.min(b)),
+        high: high.zip(other_high).map(|(a, b)| a.max(b)),
+        confidence: share.confidence.or(other.confidence),
+        ..share
+    }
 }
 
 /// Why the share of interrupts is absent.
@@ -201,7 +226,11 @@ fn whole(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
     let may = |is_left_out: bool| never_slept || is_left_out;
     let stolen_outside = if may(accounting.leaves_out_stolen) { stolen.min(gap) } else { 0.0 };
     let room = gap - stolen_outside;
-    let outside = if may(accounting.leaves_out_interrupts) { interrupts.min(room) } else { 0.0 };
+    let outside = if may(accounting.leaves_out_interrupts == Some(true)) {
+        interrupts.min(room)
+    } else {
+        0.0
+    };
     let throttled: f64 = around.iter().map(|around| around.throttled_ns).sum();
     let fraction = |part: f64, of: f64| if of > 0.0 { (part / of).min(1.0) } else { 0.0 };
     Whole {

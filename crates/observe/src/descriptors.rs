@@ -74,6 +74,11 @@ impl Descriptors {
         process.full += u64::from(process.limit.is_some_and(|limit| open.count >= limit));
     }
 
+    /// Forgets the devices of all processes but these.
+    pub(crate) fn retain(&mut self, pids: &[u32]) {
+        self.tunnels.retain(|pid, _| pids.contains(pid));
+    }
+
     /// Returns the names of the TUN and TAP devices that the processes have open.
     pub(crate) fn tunnels(&self) -> BTreeSet<String> {
         self.tunnels.values().flatten().cloned().collect()
@@ -144,7 +149,11 @@ mod tests {
         assert_eq!(open, expected);
         let mut descriptors = Descriptors::default();
         descriptors.take(&root, 7, &open);
+        descriptors.retain(&[7]);
         assert!(descriptors.tunnels().contains("tun0"));
+        descriptors.retain(&[8]);
+        assert!(descriptors.tunnels().is_empty());
+        descriptors.take(&root, 7, &open);
         descriptors.take(&root, 7, &Open { count: 1, ..Open::default() });
         assert!(descriptors.tunnels().is_empty());
         assert_eq!(Open::of(&root, 8), Open::default());

@@ -22,6 +22,7 @@ mod event_costs;
 mod freezer;
 mod hot;
 mod interfaces;
+mod kernel_config;
 mod live;
 pub mod machine_time;
 mod memory;

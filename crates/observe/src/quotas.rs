@@ -60,8 +60,18 @@ impl Quotas {
                 last: first,
                 throttled_ns: BTreeMap::new(),
             });
-            group.pids.push(pid);
+            if !group.pids.contains(&pid) {
+                group.pids.push(pid);
+            }
         }
+    }
+
+    /// Keeps only the groups of these processes.
+    pub(crate) fn retain(&mut self, pids: &[u32]) {
+        self.groups.retain(|_, group| {
+            group.pids.retain(|pid| pids.contains(pid));
+            !group.pids.is_empty()
+        });
     }
 
     /// Begins the first window.
@@ -143,6 +153,12 @@ mod tests {
         assert_eq!((found[0].periods, found[0].throttled_periods), (18, 15));
         let next = &quotas.finish()[0];
         assert_eq!((next.periods, next.throttled_periods, next.throttled_s), (0, 0, 0.0));
+        // Once the process has ended, its group no longer counts.
+        quotas.add(&root, 7);
+        quotas.retain(&[7]);
+        assert_eq!(quotas.finish()[0].pids, [7]);
+        quotas.retain(&[8]);
+        assert!(quotas.finish().is_empty());
         let removal = "echo max | sudo tee /sys/fs/cgroup/a/cpu.max";
         assert_eq!(found[0].removal.as_deref(), Some(removal));
     }

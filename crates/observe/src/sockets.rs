@@ -7,6 +7,7 @@
 
 mod census;
 mod connections;
+mod listing;
 mod neighbours;
 mod peers;
 mod requests;
@@ -18,7 +19,6 @@ pub(crate) use census::Share;
 
 use crate::descriptors::{Descriptors, Open};
 use crate::namespace::Namespace;
-use crate::procfs::net::parse_sockets;
 use crate::sparing::Sparing;
 use crate::target::stat_of;
 use census::Census;
@@ -163,7 +163,7 @@ impl Sockets {
             return;
         };
         let began = self.tcp_listing.begin();
-        let mut tcp = dump(network, InetProtocol::Tcp);
+        let mut tcp = listing::list(network, InetProtocol::Tcp).0;
         self.tcp_listing.end(began);
         // Without a walk, the program's new connections have no known owner.
         if is_walk {
@@ -177,7 +177,7 @@ impl Sockets {
         }
         self.take_inet(tcp, is_start);
         if is_needed {
-            self.take_inet(dump(network, InetProtocol::Udp), is_start);
+            self.take_udp(listing::list(network, InetProtocol::Udp), is_start);
         }
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
         if is_start && self.has(SocketKind::Udp) {
@@ -185,12 +185,17 @@ impl Sockets {
         }
     }
 
-    /// Reads the processes' descriptors, a link each.
+    /// Reads the processes' descriptors, a link each. A socket of several processes belongs to the
+    /// first one that is still observed.
     fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
+        let observed: BTreeSet<u32> = pids.iter().copied().collect();
         for &pid in pids {
             let open = Open::of(root, pid);
             for &inode in &open.sockets {
-                self.owners.entry(inode).or_insert(pid);
+                let owner = self.owners.entry(inode).or_insert(pid);
+                if !observed.contains(owner) {
+                    *owner = pid;
+                }
             }
             self.descriptors.take(root, pid, &open);
         }
@@ -227,7 +232,7 @@ impl Sockets {
         }
         if is_hidden && self.listing.is_due() {
             let began = self.listing.begin();
-            self.take_inet(dump(network, InetProtocol::Udp), false);
+            self.take_udp(listing::list(network, InetProtocol::Udp), false);
             self.listing.end(began);
         }
         if self.has(SocketKind::Packet) {
@@ -265,30 +270,6 @@ impl Sockets {
             let found = network.inet_socket(watched.last.inet.as_ref()?).ok()?;
             Some((watched, found))
         })
-    }
-
-    /// Uses the sockets listed in /proc if netlink does not answer.
-    fn take_listed(
-        &mut self,
-        root: &Root,
-        namespace: &Namespace,
-        protocol: InetProtocol,
-        is_start: bool,
-    ) {
-        let files = match protocol {
-            InetProtocol::Tcp => ["tcp", "tcp6"],
-            InetProtocol::Udp => ["udp", "udp6"],
-        };
-        for file in files {
-            let text = root.text(&namespace.file(file)).unwrap_or_default();
-            for (listed, drops) in parse_sockets(&text, protocol) {
-                // Sockets without an inode belong to no program.
-                if listed.inode != 0 {
-                    let socket = InetSocket::of_listed(listed);
-                    self.take_one(&socket, State { drops, ..state_of(&socket) }, is_start);
-                }
-            }
-        }
     }
 
     /// Returns the program's share of the TCP segments counted by the namespace.
@@ -471,13 +452,6 @@ impl Sockets {
 /// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-fn dump(network: &Network, protocol: InetProtocol) -> Vec<InetSocket> {
-    let of_family = |is_v6| network.inet_sockets(protocol, is_v6).unwrap_or_default();
-    let mut sockets = of_family(false);
-    sockets.extend(of_family(true));
-    sockets
 }
 
 #[cfg(test)]

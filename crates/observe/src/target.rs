@@ -105,6 +105,11 @@ pub(crate) struct Family {
     pub(crate) pids: Vec<u32>,
     /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
+    /// Processes that were named by the user, as opposed to their descendants.
+    wanted: BTreeSet<u32>,
+    /// Start times of the observed processes, in ticks since boot: a process that began at another
+    /// time has the PID of one that ended.
+    began_ticks: BTreeMap<u32, u64>,
     seen: BTreeMap<u32, Seen>,
     /// CPU time that children of each observed process had used at the first scan, and that has
     /// since been added to the process's children time (cutime, cstime), because they ended.
@@ -135,7 +140,8 @@ impl Seen {
 
 impl Family {
     pub(crate) fn new(root: &Root, pids: &[u32]) -> Self {
-        let mut family = Self { pids: pids.to_vec(), ..Self::default() };
+        let wanted = pids.iter().copied().collect();
+        let mut family = Self { pids: pids.to_vec(), wanted, ..Self::default() };
         family.look(root);
         family
     }
@@ -168,13 +174,33 @@ impl Family {
                     ..Seen::default()
                 });
                 seen.read(&stat);
+                let began_ticks = self.began_ticks.get(&pid);
+                if began_ticks.is_some_and(|began_ticks| *began_ticks != stat.began_ticks) {
+                    self.began_ticks.remove(&pid);
+                    self.pids.retain(|one| *one != pid);
+                }
                 let cpu = stat.name.strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok());
                 if let Some(cpu) = cpu.filter(|_| stat.is_kernel_thread) {
                     self.softirq_threads.insert(cpu, pid);
                 }
             }
         }
-        self.adopt()
+        let added = self.adopt();
+        for pid in &self.pids {
+            if let Some(seen) = self.seen.get(pid) {
+                self.began_ticks.insert(*pid, seen.began_ticks);
+            }
+        }
+        added
+    }
+
+    /// Forgets descendants that had ended at the last [`Family::look`].
+    pub(crate) fn forget_ended(&mut self) {
+        let (seen, wanted) = (&self.seen, &self.wanted);
+        self.pids.retain(|pid| seen.contains_key(pid) || wanted.contains(pid));
+        let pids: BTreeSet<u32> = self.pids.iter().copied().collect();
+        self.began_ticks.retain(|pid, _| pids.contains(pid));
+        self.inherited_ticks.retain(|pid, _| pids.contains(pid));
     }
 
     /// Begins the window of the observed processes: their CPU times count from now on.
@@ -315,6 +341,59 @@ mod tests {
         let more = tree(&[(9, "f", 'S', 7, 0)]);
         fs::rename(more.path().join("proc/9"), folder.path().join("proc/9")).unwrap();
         assert_eq!(family.look(&root), [9]);
+    }
+
+    #[test]
+    fn ended_processes_are_forgotten_and_those_with_their_ids_are_strangers() {
+        let folder = tree(&[(1, "a", 'S', 0, 0), (5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
+        let root = Root::new(folder.path());
+        let begin = |pid: u32, parent: u32, began: u64| {
+            let (zeros, after) = ("0 ".repeat(12), "0 ".repeat(30));
+            let at = folder.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&at).unwrap();
+            let text = format!("{pid} (x) S {parent} 1 1 0 -1 0 {zeros}{began} {after}");
+            fs::write(at.join("stat"), text).unwrap();
+        };
+        let end = |pid: u32| fs::remove_dir_all(folder.path().join(format!("proc/{pid}"))).unwrap();
+        begin(5, 1, 70);
+        begin(6, 5, 80);
+        let mut family = Family::new(&root, &[5]);
+        // Within a window, a child that has ended is still listed.
+        end(6);
+        family.look(&root);
+        assert_eq!(family.pids, [5, 6]);
+        family.forget_ended();
+        assert_eq!(family.pids, [5]);
+        // Its ID goes to a process of another program, and that of the program itself, too.
+        begin(6, 1, 900);
+        end(5);
+        family.look(&root);
+        family.forget_ended();
+        assert_eq!(family.pids, [5]);
+        begin(5, 1, 950);
+        family.look(&root);
+        assert!(family.pids.is_empty(), "{:?}", family.pids);
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_within_a_window_is_not_adopted() {
+        let folder = tree(&[(1, "a", 'S', 0, 0), (5, "b", 'S', 1, 0), (6, "c", 'S', 5, 0)]);
+        let root = Root::new(folder.path());
+        let mut family = Family::new(&root, &[5]);
+        let at = folder.path().join("proc/6");
+        fs::remove_dir_all(&at).unwrap();
+        family.look(&root);
+        fs::create_dir_all(&at).unwrap();
+        let (zeros, after) = ("0 ".repeat(12), "0 ".repeat(30));
+        fs::write(at.join("stat"), format!("6 (x) S 1 1 1 0 -1 0 {zeros}900 {after}")).unwrap();
+        assert!(family.look(&root).is_empty());
+        assert_eq!(family.pids, [5]);
+        // A new child with the ID of an old one is a child.
+        fs::remove_dir_all(&at).unwrap();
+        family.look(&root);
+        fs::create_dir_all(&at).unwrap();
+        fs::write(at.join("stat"), format!("6 (x) S 5 1 1 0 -1 0 {zeros}950 {after}")).unwrap();
+        assert_eq!(family.look(&root), [6]);
     }
 
     #[test]

@@ -110,8 +110,9 @@ impl Tracing {
         tracing.folder = Some(folder);
         let opened = tracing.open(&cpus[..cpus.len().min(MAX_CPUS)]);
         let unread = match opened {
-            Ok(()) => {
+            Ok(not_opened) => {
                 let mut unread = tracing.watch(threads);
+                unread.extend(not_opened);
                 unread.extend(not_traced(cpus.len()));
                 unread
             }
@@ -120,10 +121,13 @@ impl Tracing {
         (tracing, unread)
     }
 
-    fn open(&mut self, cpus: &[u32]) -> Result<(), Unread> {
+    /// Opens the events of all CPUs. Returns what cannot be read; the error is a refusal that
+    /// applies to all tracepoints.
+    fn open(&mut self, cpus: &[u32]) -> Result<Option<Unread>, Unread> {
         let now_ns = monotonic_ns();
         let formats = ["sched:sched_switch", "sched:sched_wakeup"].map(|name| self.format(name));
-        if let [Some(switch), Some(wakeup)] = formats {
+        let foreign = in_pid_namespace(std::fs::read_link("/proc/self/ns/pid").ok().as_deref());
+        if let ([Some(switch), Some(wakeup)], None) = (formats, &foreign) {
             self.scheduler = Some(Scheduler::open(switch, wakeup, cpus, now_ns)?);
         }
         self.locks = Locks::new(|name| self.format(name), now_ns);
@@ -140,7 +144,7 @@ impl Tracing {
             }
             self.tallies.push(tally);
         }
-        Ok(())
+        Ok(foreign)
     }
 
     fn format(&self, name: &str) -> Option<Format> {
@@ -220,6 +224,22 @@ impl Tracing {
         }
         traced
     }
+}
+
+/// Returns what cannot be read in a PID namespace other than the host's. `link` is the target of
+/// `/proc/self/ns/pid`. Scheduler events carry the host's thread IDs in their payload, where the
+/// kernel does not translate them, and the same number may be another thread in the namespace.
+/// Events opened for one thread are not affected.
+fn in_pid_namespace(link: Option<&Path>) -> Option<Unread> {
+    /// The host's namespace: `PROC_PID_INIT_INO`, the same on all kernels since 3.8.
+    const HOST: &str = "pid:[4026531836]";
+    link.filter(|link| *link != Path::new(HOST)).map(|_| Unread {
+        what: "scheduler_of_host".to_owned(),
+        reason: "scheduler events have the thread IDs of the host, which are not those of this \
+                 PID namespace"
+            .to_owned(),
+        fix: Some("run linerate on the host, or in a container started with --pid=host".to_owned()),
+    })
 }
 
 /// Returns what is not known if there are more CPUs than are traced: which threads ran on the

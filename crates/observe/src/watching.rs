@@ -10,6 +10,7 @@ use crate::cpus::Cpus;
 use crate::ended::Ended;
 use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links, through};
+use crate::kernel_config;
 use crate::namespace::Namespace;
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
@@ -132,7 +133,7 @@ impl Watching {
             ended: None,
             unread,
             program: None,
-            accounting: Accounting::of(configuration(root).as_deref()),
+            accounting: Accounting::of(kernel_config::read(root).as_deref()),
             windows,
             event_costs,
             ended_cpus: Ended::default(),
@@ -264,8 +265,11 @@ impl Watching {
         self.threads.finish(root, slice, self.last_ns);
     }
 
-    /// Begins the next window, starting from the last readings.
+    /// Begins the next window, starting from the last readings. Forgets processes that have ended.
     pub(crate) fn begin_window(&mut self) {
+        self.family.forget_ended();
+        self.quotas.retain(&self.family.pids);
+        self.sockets.descriptors.retain(&self.family.pids);
         self.threads.begin_window();
         self.sleepers.begin_window(&self.threads);
         if let Some(profiling) = &mut self.profiling {
@@ -363,10 +367,4 @@ fn no_free_descriptor(error: Option<std::io::Error>) -> Option<Unread> {
                 .to_owned(),
         fix: Some("raise the hard limit (ulimit -Hn), or observe fewer threads".to_owned()),
     })
-}
-
-/// Returns the kernel's build configuration, if readable at its usual path in `/boot`.
-fn configuration(root: &Root) -> Option<String> {
-    let release = root.text("proc/sys/kernel/osrelease")?;
-    root.text(&format!("boot/config-{release}"))
 }

@@ -126,6 +126,12 @@ impl Observation {
         FULL.iter().filter_map(|name| self.protocols.get(*name)).sum()
     }
 
+    /// Returns the number of connection attempts that listening sockets in the program's network
+    /// namespace dropped because their accept queue was full.
+    pub fn full_accept_queues(&self) -> u64 {
+        self.protocols.get("TcpExt.ListenOverflows").copied().unwrap_or(0)
+    }
+
     /// Returns the packets that queueing disciplines dropped, each counted once.
     pub fn qdisc_drops(&self) -> u64 {
         let of_interface = |interface: &InterfaceCounts| -> u64 {

@@ -3,9 +3,11 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod idle_cpu;
 mod rejected;
 mod unseen;
 
+pub(super) use self::idle_cpu::idle_cpu;
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
@@ -301,7 +303,7 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     let thread = facts.busiest()?;
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
-    let datagrams = facts.protocol("Udp.InDatagrams")?;
+    let datagrams = facts.datagrams("InDatagrams")?;
     // Datagrams also arrive unasked, so there must be about as many replies as requests.
     let asks = has(SocketKind::TcpListen) && asks_from_other_ports(facts) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;

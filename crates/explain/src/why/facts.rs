@@ -4,6 +4,7 @@
 
 mod bursts;
 mod cpus;
+mod datagrams;
 mod readers;
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
@@ -12,13 +13,16 @@ use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, ledger};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, Observation, ProgramCounts, QdiscCounts, Quota, SocketCounts,
-    SocketKind, ThreadActivity, ThreadState,
+    CpuCounts, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts, SocketKind,
+    ThreadActivity, ThreadState, Unread,
 };
 
 /// Minimum rate that counts as packet loss. RFC 2544 tolerates no loss at all, but lower rates may
 /// only show that the counters were read at slightly different times.
 pub(super) const LOST: f64 = 0.001;
+
+/// Scheduler events, unread in a container because they have the host's thread IDs.
+pub(super) const SCHEDULER_OF_HOST: &str = "scheduler_of_host";
 
 /// An observation and derived values, computed once.
 #[derive(Clone, Debug)]
@@ -343,6 +347,12 @@ impl<'a> Facts<'a> {
         !self.is_unread("kernel_samples")
     }
 
+    /// Returns why scheduler events were not read; `None` if they were.
+    pub fn untraced(&self) -> Option<&'a Unread> {
+        let all = ["tracepoints", "scheduler", SCHEDULER_OF_HOST];
+        self.observation.unread.iter().find(|unread| all.contains(&unread.what.as_str()))
+    }
+
     /// Returns whether `what` is listed as unread.
     pub fn is_unread(&self, what: &str) -> bool {
         self.observation.unread.iter().any(|unread| unread.what == what)
@@ -369,49 +379,10 @@ impl<'a> Facts<'a> {
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Returns how many packets the program received. For a program that only uses UDP and has no
-    /// counters, these are the datagrams of its network namespace, unless other programs receive
-    /// datagrams there too; for others, the packets it handled.
-    pub fn packets(&self) -> Option<u64> {
-        let program = self.observation.program.as_ref();
-        let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
-        let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
-        let is_udp = is_udp && !self.is_unread("udp_datagrams");
-        let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
-        let program = program.and_then(ProgramCounts::of_packets);
-        let received = program.and_then(|program| program.received).or(datagrams);
-        received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
-    }
-
-    /// Returns the datagrams of the network namespace if it is unknown how many of them the program
-    /// received, because other programs receive datagrams there too.
-    pub fn shared_datagrams(&self) -> Option<u64> {
-        self.protocol("Udp.InDatagrams").filter(|_| self.is_unread("udp_datagrams"))
-    }
-
     /// Returns a protocol counter: 0 if unchanged, `None` if protocol counters were not read.
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
         (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
-    }
-
-    /// Returns whether about as many datagrams were sent as received, as is typical of requests and
-    /// replies.
-    pub fn asks_by_udp(&self) -> bool {
-        let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
-        let [Some(received), Some(sent)] = counts else { return false };
-        received > 0 && sent <= 2 * received && received <= 2 * sent
-    }
-
-    /// Returns whether the program has UDP sockets, and hardly any datagrams are sent in its
-    /// network namespace.
-    pub fn only_receives_datagrams(&self) -> bool {
-        /// Maximum ratio of datagrams sent to datagrams received.
-        const ANSWERS: f64 = 0.05;
-        let has_udp = self.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Udp);
-        let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
-        let [Some(received), Some(sent)] = counts else { return false };
-        has_udp && received > 0 && sent as f64 <= ANSWERS * received as f64
     }
 
     /// Returns how many times a socket's counters were read; `None` if there are too few readings

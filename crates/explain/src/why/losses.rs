@@ -175,13 +175,7 @@ pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
     udp.first()?;
     let own: u64 = udp.iter().filter_map(|socket| socket.drops).sum();
     let all = facts.observation.full_udp_buffers().saturating_sub(own);
-    is_much(all, datagrams(facts, "OutDatagrams")).then_some(all)
-}
-
-/// Returns a UDP counter, summed over IPv4 and IPv6; 0 if it was not read.
-pub(super) fn datagrams(facts: &Facts<'_>, name: &str) -> u64 {
-    let counts = ["Udp", "Udp6"].map(|protocol| facts.protocol(&format!("{protocol}.{name}")));
-    counts.into_iter().flatten().sum()
+    is_much(all, facts.datagrams("OutDatagrams")?).then_some(all)
 }
 
 /// Returns the minimum and maximum number of packets of new connections that were dropped because
@@ -224,11 +218,11 @@ pub(super) fn bad_checksums(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let has = |kinds: &[SocketKind]| {
         facts.observation.sockets.iter().any(|socket| kinds.contains(&socket.kind))
     };
-    let udp = has(&[SocketKind::Udp]).then_some(("Udp.InCsumErrors", "Udp.InDatagrams"));
+    let udp = has(&[SocketKind::Udp])
+        .then(|| Some((facts.datagrams("InCsumErrors")?, facts.datagrams("InDatagrams")?)));
     let tcp = has(&[SocketKind::Tcp, SocketKind::TcpListen])
-        .then_some(("Tcp.InCsumErrors", "Tcp.InSegs"));
-    let counts = udp.into_iter().chain(tcp);
-    let counts = counts.filter_map(|(bad, all)| Some((facts.protocol(bad)?, facts.protocol(all)?)));
+        .then(|| Some((facts.protocol("Tcp.InCsumErrors")?, facts.protocol("Tcp.InSegs")?)));
+    let counts = udp.into_iter().chain(tcp).flatten();
     counts.reduce(|a, b| (a.0 + b.0, a.1 + b.1))
 }
 

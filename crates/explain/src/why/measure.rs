@@ -56,6 +56,9 @@ pub enum Measure {
     TakesTurns,
     /// Idle time of the thread's CPU.
     IdleHere,
+    /// Fraction of the thread's wait for a CPU during which all CPUs that it ran on were idle, a
+    /// lower bound.
+    IdleMeanwhile,
     /// Number of times per second that the thread waits for a CPU.
     WaitsPerSecond,
     /// Time throttled by a CPU quota.
@@ -359,14 +362,15 @@ impl Measure {
             }
             Self::MeanWait => {
                 let seconds = state(ThreadState::Waiting)?.scale(thread.elapsed_s);
-                let waits = waits(thread);
+                let waits = waits(facts, thread);
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
             Self::OthersInstead => others_instead(facts, thread),
             Self::OwnInstead => Some(Estimate::exactly(own_instead(facts, thread))),
             Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
+            Self::IdleMeanwhile => Some(Estimate::exactly(facts.idle_meanwhile(thread))),
             Self::TakesTurns => Some(takes_turns(facts, thread)),
-            Self::WaitsPerSecond => counted(waits(thread), thread.elapsed_s),
+            Self::WaitsPerSecond => counted(waits(facts, thread), thread.elapsed_s),
             Self::Throttled => Some(throttled(facts, thread)),
             Self::Stolen => state(ThreadState::Stolen)
                 .or_else(|| facts.cpu(subject).map(|cpu| share(cpu.stolen))),

@@ -68,7 +68,7 @@ pub(super) fn rest(
     if let Some((held, likely)) = doubtful {
         return inseparable(facts, held, likely);
     }
-    if let Some(doubt) = doubts::takes_turns(facts) {
+    if let Some(doubt) = doubts::takes_turns(facts).or_else(|| doubts::idle_cpu(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
     let room = room(facts);

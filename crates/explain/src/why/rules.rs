@@ -9,7 +9,7 @@ mod memory;
 mod network;
 mod sleeps;
 
-pub(super) use cpu::{TURNS, VISIBLE};
+pub(super) use cpu::{SHORT_US, TURNS, VISIBLE};
 pub(super) use network::DELAYED;
 pub(super) use sleeps::BACKGROUND;
 

@@ -87,6 +87,9 @@ impl Measure {
 
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Self::IdleMeanwhile => {
+                ("time waiting while the thread's CPUs were idle / time waiting for a CPU", "ratio")
+            }
             Self::MajorFaultsPerSecond => ("major page faults (read from disk)", "1/s"),
             Self::AsleepInFaults => ("time asleep in major page faults", "ratio"),
             Self::FaultsPerSecond => ("page faults", "1/s"),

@@ -8,6 +8,7 @@ mod samples;
 mod servers;
 mod stops;
 
+use self::others::who;
 use self::samples::{functions, idle_twins, line};
 use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
@@ -19,7 +20,7 @@ use super::rules::{Bound, Rule};
 use super::waits::{self, Wait, longest_in};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
-use linerate_record::why::{InterfaceCounts, QdiscCounts, RanInstead, ThreadActivity};
+use linerate_record::why::{InterfaceCounts, QdiscCounts, ThreadActivity};
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
@@ -295,48 +296,6 @@ fn meanwhile_waits<'a>(
 /// Returns the name and ID of a thread, for use in sentences.
 pub(super) fn label(thread: &ThreadActivity) -> String {
     format!("{} ({})", thread.name, thread.tid)
-}
-
-/// Describes the threads that ran on the thread's CPU while it waited.
-fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
-    if thread.ran_instead.is_empty() {
-        let cpu = thread.ran_on.first();
-        let own = facts.observation.threads.iter().filter(|other| {
-            other.tid != thread.tid && cpu.is_some() && other.ran_on.first() == cpu
-        });
-        let own: Vec<&str> =
-            own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
-        return match own.as_slice() {
-            [] if facts.is_unread("tracepoints") || facts.is_unread("scheduler") => {
-                "run as root to see what ran on that CPU instead".to_owned()
-            }
-            [] => "the thread that ran instead could not be identified".to_owned(),
-            names => {
-                format!("the program's own threads compete for that CPU ({})", names.join(", "))
-            }
-        };
-    }
-    let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
-    let peer = |one: &RanInstead| if one.pid.is_some_and(is_peer) { " (its peer)" } else { "" };
-    // Several threads of the same name, such as a program's workers, are one entry.
-    let mut sums: Vec<(String, f64)> = Vec::new();
-    for one in &thread.ran_instead {
-        let name = format!("{}{}", one.name, peer(one));
-        match sums.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, seconds)) => *seconds += one.seconds,
-            None => sums.push((name, one.seconds)),
-        }
-    }
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
-    let named = sums.iter().take(3);
-    let names: Vec<String> =
-        named.map(|(name, seconds)| format!("{name} {}", milliseconds(seconds * 1e3))).collect();
-    format!(
-        "while the thread waited, that CPU ran {} (at most {} at a time)",
-        names.join(", "),
-        milliseconds(longest * 1e3)
-    )
 }
 
 /// How to format a measure's value.

@@ -350,23 +350,34 @@ fn an_accept_queue_overflows_while_its_thread_has_time() {
     server.asleep_on =
         vec![SleepTime { on: "accept4".to_owned(), share: 0.9, object: None, holder: None }];
     let listening = socket(SocketKind::TcpListen, "0.0.0.0:8222", None);
-    let seen = |drops, thread| Observation {
+    let seen = |drops, overflows, thread| Observation {
         sockets: vec![SocketCounts {
             drops: Some(drops),
             send_queue_mean: 16.0,
             ..listening.clone()
         }],
-        protocols: [("Tcp.PassiveOpens", 5000), ("Tcp.InSegs", 20_000)]
-            .map(|(name, count)| (name.to_owned(), count))
-            .into(),
+        protocols: [
+            ("Tcp.PassiveOpens", 5000),
+            ("Tcp.InSegs", 20_000),
+            ("TcpExt.ListenOverflows", overflows),
+        ]
+        .map(|(name, count)| (name.to_owned(), count))
+        .into(),
         packets: packets(20_000, 2_000_000),
         ..privileged(observation(vec![thread]))
     };
-    let finding = assert_first(&seen(700, server.clone()), AcceptQueue);
+    let finding = assert_first(&seen(700, 700, server.clone()), AcceptQueue);
     assert!(finding.sentence.contains("holds 16"), "{}", finding.sentence);
-    assert_ne!(first(&seen(1, server)).cause, AcceptQueue, "one connection of 5000");
+    assert_ne!(first(&seen(1, 1, server.clone())).cause, AcceptQueue, "one connection of 5000");
+    // A BPF program rejects the connections that it should, or other ones.
+    let rejected = assert_first(&seen(700, 0, server.clone()), CannotTell);
+    let words = "700 connection attempts (12 %) that socket 0.0.0.0:8222 rejected";
+    assert!(rejected.sentence.contains(words), "{}", rejected.sentence);
+    assert_first(&seen(40, 0, server.clone()), NothingWrong);
+    let some = assert_first(&seen(700, 70, server), AcceptQueue);
+    assert!(some.sentence.contains("dropped 70 connection"), "{}", some.sentence);
     let full = thread("server", 100, &[(User, 0.6), (Kernel, 0.4)]);
-    assert_ne!(first(&seen(700, full)).cause, AcceptQueue, "it accepts as fast as it can");
+    assert_ne!(first(&seen(700, 700, full)).cause, AcceptQueue, "it accepts as fast as it can");
 }
 
 #[test]

@@ -226,6 +226,8 @@ pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) 
             others: BTreeMap::new(),
         }),
         packets: packets(received, received * 60),
+        // What ran while the poller waited left no time idle on its CPU.
+        cpus: vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.7, 0.29, 0.01)],
         ..observation(vec![poller, main])
     }
 }

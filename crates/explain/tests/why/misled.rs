@@ -244,7 +244,8 @@ fn share_a_cpu(futexes: [&str; 2]) -> Observation {
         thread
     };
     let threads = vec![of((100, futexes[0])), of((101, futexes[1]))];
-    Observation { packets: packets(100_000, 10_000_000), ..observation(threads) }
+    let cpus = vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.98, 0.0, 0.01)];
+    Observation { cpus, packets: packets(100_000, 10_000_000), ..observation(threads) }
 }
 
 #[test]

@@ -9,7 +9,9 @@ use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, Tcp
 
 /// Returns an observation of a server that sleeps and has this socket.
 fn server(with: SocketCounts) -> Observation {
-    let protocols = [("Tcp.PassiveOpens".to_owned(), 100)].into();
+    let overflows = with.drops.unwrap_or(0);
+    let counts = [("Tcp.PassiveOpens", 100), ("TcpExt.ListenOverflows", overflows)];
+    let protocols = counts.map(|(name, count)| (name.to_owned(), count)).into();
     Observation {
         sockets: vec![with],
         protocols,

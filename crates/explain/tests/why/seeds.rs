@@ -19,7 +19,7 @@ use linerate_record::why::{
 };
 use std::collections::BTreeMap;
 
-fn protocols(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
+pub(crate) fn protocols(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
     counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 

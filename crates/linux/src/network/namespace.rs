@@ -3,8 +3,12 @@
 //!
 //! In a multithreaded process, a thread may enter another network namespace, but not the user
 //! namespace that owns it and grants the necessary privileges; a single-threaded process may enter
-//! both. This module therefore forks a child that enters both, opens the sockets, passes them to
-//! the parent and exits. The child calls only async-signal-safe functions.
+//! both. This module therefore forks a child that enters what it must, opens the sockets, passes
+//! them to the parent and exits. The child calls only async-signal-safe functions.
+//!
+//! The child enters the user namespace only if it may not enter the network namespace otherwise.
+//! Root needs no user namespace, and would lose its privileges in one: the network namespace of a
+//! process in a sandbox is often owned by the user namespace outside.
 
 use super::SOCKETS;
 use crate::{Error, signal};
@@ -94,12 +98,13 @@ fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
 
 /// Enters the namespaces and opens the sockets; `None` on failure, with errno set.
 fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
-    let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
-    for (file, kind) in enters {
-        // SAFETY: the call takes only numbers.
-        if file.is_some_and(|file| unsafe { libc::setns(file, kind) } < 0) {
-            return None;
-        }
+    // SAFETY: the call takes only numbers.
+    let enters = |file, kind| unsafe { libc::setns(file, kind) } >= 0;
+    let has_entered = enters(network, libc::CLONE_NEWNET)
+        || user.is_some_and(|user| enters(user, libc::CLONE_NEWUSER))
+            && enters(network, libc::CLONE_NEWNET);
+    if !has_entered {
+        return None;
     }
     let mut sockets = [-1; 3];
     for (place, (domain, kind, protocol)) in sockets.iter_mut().zip(SOCKETS) {
@@ -217,6 +222,28 @@ mod tests {
             names.contains(&"lo".to_owned()) && !names.contains(&"eth0".to_owned()),
             "{names:?}"
         );
+    }
+
+    #[test]
+    fn root_needs_no_user_namespace() {
+        // The network namespace is owned by our user namespace, not by that of the process.
+        let mut child = Command::new("unshare")
+            .args(["-n", "unshare", "-U", "sh", "-c", "echo; read x"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = child.as_mut() else { return println!("SKIP: no unshare") };
+        let mut line = [0u8; 1];
+        let ready = std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line);
+        let links = Network::of_process(child.id()).and_then(|network| network.links());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        if !ready.is_ok_and(|bytes| bytes == 1) {
+            return println!("SKIP: not root, or user namespaces are not permitted here");
+        }
+        let names: Vec<String> = links.unwrap().into_iter().map(|link| link.name).collect();
+        assert!(!names.contains(&"eth0".to_owned()), "{names:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::u32_at;
 use crate::Error;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Length of `nlmsghdr`: length, type, flags, sequence number, port ID.
@@ -32,6 +33,8 @@ static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
 pub(super) struct Message<'b> {
     pub(super) kind: u16,
     flags: u16,
+    /// Sequence number of the request.
+    sequence: u32,
     pub(super) body: &'b [u8],
 }
 
@@ -40,10 +43,11 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let flags = u32_at(bytes, 4)?;
+        let sequence = u32_at(bytes, 8)?;
         let body = bytes.get(HEADER..length)?;
         bytes = bytes.get(aligned(length)?..).unwrap_or_default();
         let [kind, flags] = halves(flags);
-        Some(Message { kind, flags, body })
+        Some(Message { kind, flags, sequence, body })
     })
 }
 
@@ -141,6 +145,9 @@ pub(super) fn change(socket: &Socket, kind: u16, flags: u16, body: &[u8]) -> Res
 
 const ADVICE: &str = "load the kernel module (inet_diag, udp_diag or af_packet_diag)";
 
+/// Sequence number of the last request, over all sockets.
+static SEQUENCE: AtomicU32 = AtomicU32::new(0);
+
 fn ask(
     socket: &Socket,
     kind: u16,
@@ -148,30 +155,68 @@ fn ask(
     body: &[u8],
     each: &mut dyn FnMut(u16, &[u8]),
 ) -> Result<(), Error> {
-    let failed = |call| Error::last(call, format!("netlink message {kind}"), ADVICE);
-    let question = question(kind, flags, body);
+    let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut buffer = vec![0u8; if flags & DUMP == DUMP { BUFFER_BYTES } else { ANSWER_BYTES }];
+    let answer = exchange(&socket, &question(kind, flags, sequence, body), &mut buffer, each);
+    if answer.is_err() {
+        drain(&socket, &mut buffer);
+    }
+    let value = format!("netlink message {kind}");
+    answer.map_err(|(call, errno)| Error::Call { call, value, errno, advice: ADVICE })
+}
+
+/// Sends a request and reads the reply to it, skipping replies to other requests, which an earlier
+/// error may have left unread. Returns the call that failed and its error number.
+fn exchange(
+    socket: &OwnedFd,
+    question: &[u8],
+    buffer: &mut [u8],
+    each: &mut dyn FnMut(u16, &[u8]),
+) -> Result<(), (&'static str, i32)> {
+    let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    let sequence = u32_at(question, 8).unwrap_or(0);
     // SAFETY: `question` is valid for reading during the call.
     let sent =
         unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), question.len(), 0) };
     if sent < 0 {
-        return Err(failed("send"));
+        return Err(("send", errno()));
     }
-    let bytes = if flags & DUMP == DUMP { BUFFER_BYTES } else { ANSWER_BYTES };
-    let mut buffer = vec![0u8; bytes];
     loop {
-        // SAFETY: `buffer` is valid for writing during the call.
-        let got =
-            unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        let Ok(got) = usize::try_from(got) else { return Err(failed("recv")) };
-        match take(&buffer[..got.min(bytes)], each) {
+        let got = receive(socket, buffer, 0).map_err(|errno| ("recv", errno))?;
+        match take(&buffer[..got], sequence, each) {
             Answer::Continues => {}
             Answer::Complete => return Ok(()),
-            Answer::Refused(errno) => {
-                let value = format!("netlink message {kind}");
-                return Err(Error::Call { call: "netlink", value, errno, advice: ADVICE });
-            }
+            Answer::Refused(errno) => return Err(("netlink", errno)),
         }
+    }
+}
+
+/// Receives a part of a reply and returns its length, at most that of the buffer, or the error
+/// number. A signal does not interrupt it: with a timeout set, the kernel would not restart the
+/// call by itself.
+fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> Result<usize, i32> {
+    loop {
+        // SAFETY: `buffer` is valid for writing during the call.
+        let got = unsafe {
+            libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags)
+        };
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        match usize::try_from(got) {
+            Ok(got) => return Ok(got.min(buffer.len())),
+            Err(_) if errno == libc::EINTR => {}
+            Err(_) => return Err(errno),
+        }
+    }
+}
+
+/// Reads what is left of a reply. While a dump is unfinished, the kernel refuses another one.
+fn drain(socket: &OwnedFd, buffer: &mut [u8]) {
+    /// Maximum number of parts; a dump of a million sockets has fewer.
+    const PARTS: usize = 32_768;
+    let mut parts = 0;
+    while parts < PARTS && receive(socket, buffer, libc::MSG_DONTWAIT).is_ok_and(|got| got > 0) {
+        parts += 1;
     }
 }
 
@@ -183,11 +228,15 @@ enum Answer {
     Refused(i32),
 }
 
-/// Passes the messages in one part to `each`. A part without a valid message ends the reply, since
-/// nothing indicates that more follows.
-fn take(bytes: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Answer {
+/// Passes the messages in one part of the reply to request `sequence` to `each`. A part without a
+/// valid message ends the reply, since nothing indicates that more follows.
+fn take(bytes: &[u8], sequence: u32, each: &mut dyn FnMut(u16, &[u8])) -> Answer {
     let mut last = Answer::Complete;
     for message in messages(bytes) {
+        if message.sequence != sequence {
+            last = Answer::Continues;
+            continue;
+        }
         match message.kind {
             DONE => return Answer::Complete,
             ERROR => {
@@ -207,12 +256,13 @@ fn take(bytes: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Answer {
     last
 }
 
-fn question(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+fn question(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = (HEADER + body.len()) as u32;
     let mut bytes = length.to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
-    bytes.extend([0; 8]);
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend([0; 4]);
     bytes.extend(body);
     bytes
 }
@@ -226,19 +276,69 @@ mod tests {
     fn answers_end_where_they_say_so() {
         let seen = |bytes: &[u8]| {
             let mut kinds = Vec::new();
-            let answer = take(bytes, &mut |kind, body| kinds.push((kind, body.len())));
+            let answer = take(bytes, 7, &mut |kind, body| kinds.push((kind, body.len())));
             (kinds, answer)
         };
-        let part = question(20, MULTI, &[1; 6]);
+        let part = question(20, MULTI, 7, &[1; 6]);
         assert_eq!(seen(&part), (vec![(20, 6)], Answer::Continues));
         let mut two = part.clone();
         two.extend([0, 0]);
-        two.extend(question(DONE, MULTI, &[0; 4]));
+        two.extend(question(DONE, MULTI, 7, &[0; 4]));
         assert_eq!(seen(&two), (vec![(20, 6)], Answer::Complete));
-        assert_eq!(seen(&question(20, 0, &[])), (vec![(20, 0)], Answer::Complete));
-        let refused = question(ERROR, 0, &(-libc::ENOENT).to_ne_bytes());
+        assert_eq!(seen(&question(20, 0, 7, &[])), (vec![(20, 0)], Answer::Complete));
+        let refused = question(ERROR, 0, 7, &(-libc::ENOENT).to_ne_bytes());
         assert_eq!(seen(&refused), (vec![], Answer::Refused(libc::ENOENT)));
         assert_eq!(seen(&[]), (vec![], Answer::Complete));
+        // The end of an earlier reply.
+        let mut stale = question(DONE, MULTI, 6, &[0; 4]);
+        assert_eq!(seen(&stale), (vec![], Answer::Continues));
+        stale.extend(question(20, 0, 7, &[]));
+        assert_eq!(seen(&stale), (vec![(20, 0)], Answer::Complete));
+    }
+
+    /// Opens a socket for questions about interfaces, with a question about `lo` whose reply has
+    /// not been read. `flags` are those of the question.
+    fn with_unread_reply(flags: u16) -> Socket {
+        // SAFETY: the call takes only numbers.
+        let number = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE) };
+        assert!(number >= 0);
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
+        let socket = unsafe { std::os::fd::FromRawFd::from_raw_fd(number) };
+        let question = question(libc::RTM_GETLINK, flags, u32::MAX, &link(1));
+        // SAFETY: `question` is valid for reading during the call.
+        let sent = unsafe { libc::send(number, question.as_ptr().cast(), question.len(), 0) };
+        assert!(sent > 0);
+        prepare(socket).unwrap()
+    }
+
+    /// Returns an `ifinfomsg` with an interface index.
+    fn link(index: u32) -> Vec<u8> {
+        [[0; 4], index.to_ne_bytes(), [0; 4], [0; 4]].concat()
+    }
+
+    #[test]
+    fn an_unread_reply_does_not_answer_the_next_question() {
+        let socket = with_unread_reply(REQUEST);
+        let mut replies = 0;
+        let found = get(&socket, libc::RTM_GETLINK, &link(0x7fff_ffff), |_, _| replies += 1);
+        assert!(found.unwrap_err().to_string().contains("No such device"));
+        assert_eq!(replies, 0);
+        get(&socket, libc::RTM_GETLINK, &link(1), |_, body| {
+            assert_eq!(u32_at(body, 4), Some(1));
+            replies += 1;
+        })
+        .unwrap();
+        assert_eq!(replies, 1);
+    }
+
+    #[test]
+    fn after_a_refusal_nothing_is_left_to_read() {
+        // A dump that has not been read to its end: another one is refused, once.
+        let socket = with_unread_reply(REQUEST | DUMP);
+        let ask = || dump(&socket, libc::RTM_GETLINK, &link(0), |_, _| {});
+        assert!(ask().is_ok() || ask().is_ok());
+        let buffer = &mut [0; 64];
+        assert_eq!(receive(&socket.lock().unwrap(), buffer, libc::MSG_DONTWAIT), Err(libc::EAGAIN));
     }
 
     proptest! {
@@ -254,7 +354,7 @@ mod tests {
             prop_assert!(inside <= bytes.len());
             let inside: usize = attributes(&bytes).map(|(_, body)| body.len()).sum();
             prop_assert!(inside <= bytes.len());
-            take(&bytes, &mut |_, _| {});
+            take(&bytes, 0, &mut |_, _| {});
         }
     }
 }

@@ -2,8 +2,10 @@
 use super::*;
 use proptest::prelude::*;
 
-const INSIDE: Accounting = Accounting { leaves_out_interrupts: false, leaves_out_stolen: false };
-const OUTSIDE: Accounting = Accounting { leaves_out_interrupts: true, leaves_out_stolen: true };
+const INSIDE: Accounting =
+    Accounting { leaves_out_interrupts: Some(false), leaves_out_stolen: false };
+const OUTSIDE: Accounting =
+    Accounting { leaves_out_interrupts: Some(true), leaves_out_stolen: true };
 
 /// Returns slices of 100 ms with the given run time and delay in ms, and user and system time in
 /// ticks.
@@ -118,12 +120,13 @@ fn distinguishes_a_quota_from_other_threads() {
 }
 
 #[test]
-fn configurations_are_read_and_missing_ones_guessed() {
+fn configurations_are_read_and_without_one_interrupts_are_unknown() {
     let text = "# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_PARAVIRT_TIME_ACCOUNTING=y\n";
-    let expected = Accounting { leaves_out_interrupts: false, leaves_out_stolen: true };
+    let expected = Accounting { leaves_out_interrupts: Some(false), leaves_out_stolen: true };
     assert_eq!(Accounting::of(Some(text)), expected);
-    assert_eq!(Accounting::of(None), expected);
-    assert!(Accounting::of(Some("CONFIG_IRQ_TIME_ACCOUNTING=y")).leaves_out_interrupts);
+    assert_eq!(Accounting::of(None), Accounting { leaves_out_interrupts: None, ..expected });
+    let set = Accounting::of(Some("CONFIG_IRQ_TIME_ACCOUNTING=y"));
+    assert_eq!(set.leaves_out_interrupts, Some(true));
 }
 
 #[test]
@@ -165,7 +168,7 @@ proptest! {
         }).collect();
         let around = vec![around(interrupts, stolen, throttled)[0]; slices.len()];
         let accounting =
-            Accounting { leaves_out_interrupts: leaves_out, leaves_out_stolen: !leaves_out };
+            Accounting { leaves_out_interrupts: Some(leaves_out), leaves_out_stolen: !leaves_out };
         let times = budget(&slices, &around, never_slept, accounting, false);
         let sum: f64 = times.iter().filter_map(|time| time.share.as_number()).sum();
         prop_assert!((sum - 1.0).abs() < 1e-6, "{sum}");
@@ -173,5 +176,31 @@ proptest! {
         let delay: u64 = slices.iter().map(|slice| slice.delay_ns).sum();
         let wall: u64 = slices.iter().map(|slice| slice.wall_ns).sum();
         prop_assert!(throttled <= delay as f64 / wall as f64 + 1e-9);
+    }
+}
+
+#[test]
+fn an_unknown_configuration_widens_the_intervals() {
+    let (slices, around) = (slices(60, 0, 3, 3), around(0.25, 0.0, 0.0));
+    let of = |accounting: Accounting, never_slept| {
+        budget(&slices, &around, never_slept, accounting, true)
+    };
+    let unknown = Accounting { leaves_out_interrupts: None, ..INSIDE };
+    let ends = |times: &[ThreadTime], state| {
+        let share = &times.iter().find(|time| time.state == state).unwrap().share;
+        let percent = |x: Option<f64>| (100.0 * x.unwrap()).round() as i64;
+        [percent(share.low), percent(share.as_number()), percent(share.high)]
+    };
+    // 15 % are interrupts: in the run time of 60 %, or beyond it.
+    let times = of(unknown, false);
+    assert_eq!(ends(&times, ThreadState::Asleep), [25, 40, 40]);
+    assert_eq!(ends(&times, ThreadState::Kernel), [15, 15, 30]);
+    // The configuration, or a thread that never slept, leaves no doubt.
+    for (accounting, never_slept) in [(INSIDE, false), (OUTSIDE, false), (unknown, true)] {
+        let times = of(accounting, never_slept);
+        let [low, value, high] = ends(&times, ThreadState::Interrupts);
+        assert_eq!([low, high], [value; 2]);
+        let kernel = times.iter().find(|time| time.state == ThreadState::Kernel).unwrap();
+        assert_eq!(kernel.share.low, kernel.share.high);
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the processes at the other ends of connections within this machine.
 
-use super::{DESCRIPTORS_MAX, Sockets, canonical, dump};
+use super::listing::list;
+use super::{DESCRIPTORS_MAX, Sockets, canonical};
 use crate::descriptors::Open;
 use crate::target::all_pids;
 use linerate_linux::network::{InetProtocol, InetSocket, Network};
@@ -22,7 +23,7 @@ impl Sockets {
         let Some(network) = network else { return BTreeMap::new() };
         let pair = |socket: &InetSocket| (canonical(socket.local), canonical(socket.remote));
         let listed =
-            if self.has(SocketKind::Tcp) { dump(network, InetProtocol::Tcp) } else { Vec::new() };
+            if self.has(SocketKind::Tcp) { list(network, InetProtocol::Tcp).0 } else { Vec::new() };
         let ends: BTreeMap<(SocketAddr, SocketAddr), u64> =
             listed.iter().map(|socket| (pair(socket), u64::from(socket.inode))).collect();
         let tcp = self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::Tcp);

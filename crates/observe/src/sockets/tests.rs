@@ -81,6 +81,23 @@ fn owners_are_found_by_their_descriptors() {
 }
 
 #[test]
+fn a_socket_passes_to_a_process_that_is_still_observed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for pid in [7, 8] {
+        let at = folder.path().join(format!("proc/{pid}/fd"));
+        std::fs::create_dir_all(&at).expect("a folder");
+        std::os::unix::fs::symlink("socket:[55]", at.join("3")).expect("a link");
+    }
+    let root = Root::new(folder.path());
+    let mut sockets = Sockets::new(false, None);
+    sockets.find_descriptors(&root, &[7, 8]);
+    assert_eq!(sockets.owners, BTreeMap::from([(55, 7)]));
+    // Process 7 has ended.
+    sockets.find_descriptors(&root, &[8]);
+    assert_eq!(sockets.owners, BTreeMap::from([(55, 8)]));
+}
+
+#[test]
 fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
     let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
     let (server, gone) = (at("127.0.0.1:80"), at("127.0.0.1:40001"));
@@ -218,4 +235,35 @@ fn requests_of_all_connections_are_read_together() {
     let time = counts.reply_time.estimate().expect("a time");
     assert!((time.value - 2.0 / 781.0).abs() < 1e-9 && time.low < time.value, "{time:?}");
     assert_eq!(Sockets::new(false, None).requests(4.0), None);
+}
+
+#[test]
+fn a_udp_socket_that_is_missing_from_two_lists_was_closed() {
+    let udp = |inode| {
+        InetSocket::of_listed(Listed {
+            protocol: InetProtocol::Udp,
+            is_listening: false,
+            local: format!("10.0.0.1:{}", 4000 + inode).parse().expect("an address"),
+            remote: "10.0.0.2:53".parse().expect("an address"),
+            inode,
+            receive_queue: 0,
+            send_queue: 0,
+        })
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = Root::new(folder.path());
+    let mut sockets = watching();
+    sockets.owners.extend([(10, 7), (11, 7)]);
+    let inodes = |sockets: &Sockets| sockets.watched.keys().copied().collect::<Vec<_>>();
+    sockets.take_udp((vec![udp(9), udp(10), udp(11)], true), true);
+    // A list that breaks off shows nothing, and the kernel may skip a socket once.
+    sockets.take_udp((vec![udp(9)], false), false);
+    sockets.take_udp((vec![udp(9), udp(11)], true), false);
+    sockets.take_udp((vec![udp(9), udp(10)], true), false);
+    assert_eq!(sockets.finish(&root, &BTreeMap::new()).len(), 3);
+    assert_eq!(inodes(&sockets), [9, 10, 11]);
+    // Its counts in this window are still reported.
+    sockets.take_udp((vec![udp(9), udp(10)], true), false);
+    assert_eq!(sockets.finish(&root, &BTreeMap::new()).len(), 3);
+    assert_eq!(inodes(&sockets), [9, 10]);
 }

@@ -56,12 +56,13 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(tick: u32, tcp: &TcpInfo) -> Self {
+    /// `clock_ms` is the length of the kernel's clock tick.
+    pub(super) fn new(tick: u32, tcp: &TcpInfo, clock_ms: f64) -> Self {
         Self {
             tick,
             received: tcp.data_segments_in,
             sent: tcp.data_segments_out,
-            last: Last::of(tcp),
+            last: Last::of(tcp, clock_ms),
         }
     }
 }
@@ -77,19 +78,21 @@ enum Last {
     /// request carries the acknowledgment of the reply before it, so the request came last, unless
     /// the peer acknowledges replies in separate segments (pure ACKs).
     Either,
-    /// Data was received or sent less than 4 ms ago.
+    /// Data was received or sent less than 4 ms ago, or perhaps a little longer.
     Now,
 }
 
 impl Last {
-    fn of(tcp: &TcpInfo) -> Self {
-        /// The longest clock tick (CONFIG_HZ=250 and above). Data that arrived at least this long
-        /// ago has waited longer than the program takes from one read to the next.
-        const AGO_MS: u32 = 4;
+    /// `clock_ms` is the length of the kernel's clock tick, in which it counts these times: data
+    /// that is `n` ticks old arrived between `n - 1` and `n + 1` ticks ago.
+    fn of(tcp: &TcpInfo, clock_ms: f64) -> Self {
+        /// Data that arrived at least this long ago has waited longer than a program that has time
+        /// takes from one read to the next.
+        const AGO_MS: f64 = 4.0;
         let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
         let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
-        match received.min(sent) {
-            ..AGO_MS => Self::Now,
+        match f64::from(received.min(sent)) {
+            ago if ago < AGO_MS + clock_ms => Self::Now,
             _ if received < sent => Self::Received,
             _ if received == sent && is_acknowledged => Self::Either,
             _ => Self::Sent,
@@ -312,13 +315,28 @@ mod tests {
     /// Returns what came last on a connection on which data was received, data sent, and an
     /// acknowledgement received this many milliseconds ago.
     fn last(received: u32, sent: u32, acknowledged: u32, unacked: u32) -> Last {
-        Last::of(&TcpInfo {
+        last_at(4.0, received, sent, acknowledged, unacked)
+    }
+
+    /// Like [`last`], with a clock tick of this length in milliseconds.
+    fn last_at(clock_ms: f64, received: u32, sent: u32, acknowledged: u32, unacked: u32) -> Last {
+        let tcp = TcpInfo {
             data_received_ms_ago: received,
             data_sent_ms_ago: sent,
             ack_received_ms_ago: acknowledged,
             unacked,
             ..TcpInfo::default()
-        })
+        };
+        Last::of(&tcp, clock_ms)
+    }
+
+    #[test]
+    fn the_clock_rounds_a_wait_up_by_as_much_as_a_tick() {
+        let ago = |clock_ms, ms| last_at(clock_ms, ms, 40, ms, 0);
+        // One tick may have begun right after the request arrived.
+        assert_eq!([ago(4.0, 4), ago(4.0, 8)], [Last::Now, Last::Received]);
+        assert_eq!([ago(1.0, 4), ago(1.0, 5)], [Last::Now, Last::Received]);
+        assert_eq!([ago(10.0, 10), ago(10.0, 20)], [Last::Now, Last::Received]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::canonical;
 use super::turns::{Asks, Reading, Turns, is_one_way};
+use linerate_linux::clock_tick_ms;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
@@ -29,6 +30,8 @@ pub(super) struct Watched {
     pub(super) first: Option<State>,
     pub(super) last: State,
     pub(super) is_closed: bool,
+    /// Number of complete lists in a row in which the socket was missing.
+    pub(super) absences: u32,
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
     pub(super) receive_queue_max: u64,
@@ -117,6 +120,7 @@ impl Watched {
             first: is_start.then(|| state.clone()),
             last: state.clone(),
             is_closed: false,
+            absences: 0,
             reads: 0,
             receive_queue: 0,
             receive_queue_max: 0,
@@ -135,6 +139,7 @@ impl Watched {
     /// Adds a reading. `tick` is the same for sockets that are read together.
     pub(super) fn take(&mut self, state: State, tick: u32) {
         self.reads += 1;
+        self.absences = 0;
         self.receive_queue += state.receive_queue;
         self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
         self.waited += u64::from(state.receive_queue > 0);
@@ -147,7 +152,7 @@ impl Watched {
             // Of several readings in the same slice, keep the last one.
             self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
-                self.readings.push(Reading::new(tick, &tcp));
+                self.readings.push(Reading::new(tick, &tcp, clock_tick_ms()));
             }
             self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
         }

@@ -179,7 +179,11 @@ fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
 /// Computes the packet ledger of a window.
 pub fn ledger(observation: &Observation) -> PacketLedger {
     let mut rows = Vec::new();
-    rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_rx));
+    let used: Vec<&InterfaceCounts> =
+        observation.interfaces.iter().filter(|interface| is_used(interface)).collect();
+    let in_backlog = layers::in_backlog(observation, &used);
+    let received = used.iter().zip(&in_backlog);
+    rows.extend(received.map(|(interface, [rx, _])| layers::interface_rx(interface, *rx)));
     rows.extend(observation.interfaces.iter().filter_map(layers::driver));
     rows.extend(layers::backlog(observation));
     rows.extend(layers::protocol(observation));
@@ -187,7 +191,8 @@ pub fn ledger(observation: &Observation) -> PacketLedger {
     rows.extend(layers::program(observation));
     rows.extend(layers::program_tx(observation));
     rows.extend(layers::qdiscs(observation));
-    rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_tx));
+    let sent = used.iter().zip(&in_backlog);
+    rows.extend(sent.map(|(interface, [_, tx])| layers::interface_tx(interface, *tx)));
     PacketLedger { rows }
 }
 

@@ -373,20 +373,24 @@ impl QdiscCounts {
 }
 
 impl SocketCounts {
-    /// Returns the packets dropped because the receive buffer was full; `None` if the socket's
-    /// drops were not read. A UDP socket's drops include datagrams rejected by its filter or for a
-    /// wrong checksum; the protocol's counts of full buffers do not.
+    /// Returns the packets dropped because the receive buffer was full or, for a listening socket,
+    /// because its accept queue was; `None` if the socket's drops were not read. A UDP socket's
+    /// drops include datagrams rejected by its filter or for a wrong checksum, and a listening
+    /// socket's include connection attempts rejected by BPF programs, IPsec policies or TCP-MD5.
+    /// The protocol's counts of full buffers and queues do not.
     pub fn buffer_drops(&self, observation: &super::Observation) -> Option<u64> {
         /// Minimum ratio of the protocol's count to the sockets' drops for attributing all drops to
         /// full buffers. Below 1, because the counters are read one after another.
         const MOST: f64 = 0.9;
         let drops = self.drops?;
-        if self.kind != SocketKind::Udp || observation.protocols.is_empty() {
-            return Some(drops);
-        }
-        let full = observation.full_udp_buffers();
-        let udp = observation.sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
-        let all: u64 = udp.filter_map(|socket| socket.drops).sum();
+        let full = match self.kind {
+            _ if observation.protocols.is_empty() => return Some(drops),
+            SocketKind::Udp => observation.full_udp_buffers(),
+            SocketKind::TcpListen => observation.full_accept_queues(),
+            _ => return Some(drops),
+        };
+        let same = observation.sockets.iter().filter(|socket| socket.kind == self.kind);
+        let all: u64 = same.filter_map(|socket| socket.drops).sum();
         // If only some of the drops are due to full buffers, the sockets concerned are unknown, so
         // each socket is assigned the same share.
         let share = full as f64 / all.max(1) as f64;

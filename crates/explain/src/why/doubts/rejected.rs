@@ -9,29 +9,47 @@ use super::Doubt;
 use linerate_record::units::{grouped, memory_size};
 use linerate_record::why::{SocketCounts, SocketKind};
 
-/// Detects a UDP socket that drops datagrams although its buffer is not full.
+/// Detects a UDP socket that drops datagrams although its buffer is not full, and a listening
+/// socket that drops connection attempts although its accept queue is not.
 pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let rejected = |socket: &SocketCounts| {
         socket.drops.unwrap_or(0) - socket.buffer_drops(facts.observation).unwrap_or(0)
     };
-    let sockets = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Udp);
-    let (socket, count) =
-        sockets.map(|one| (one, rejected(one))).max_by_key(|(_, count)| *count)?;
-    let all = count + facts.packets().unwrap_or(0);
-    if !is_much(count, all) {
-        return None;
-    }
-    Doubt::new(
-        format!(
-            "Cannot tell whether {} datagrams ({} %) that socket {} rejected were meant for the \
-             program: a full receive buffer does not account for them, so the socket's filter \
-             rejected them (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong.",
-            grouped(count),
-            percent(count as f64 / all as f64),
-            socket.local
-        ),
-        "Look at the filter (ss -uab shows classic ones) and at InCsumErrors in nstat",
-    )
+    let most = |kind| {
+        let sockets = facts.observation.sockets.iter().filter(move |one| one.kind == kind);
+        sockets.map(|one| (one, rejected(one))).max_by_key(|(_, count)| *count)
+    };
+    let of_udp = most(SocketKind::Udp).and_then(|(socket, count)| {
+        let all = count + facts.packets().unwrap_or(0);
+        let what = format!("{} datagrams ({} %)", grouped(count), share_of(count, all));
+        let why = "a full receive buffer does not account for them, so the socket's filter \
+                   rejected them (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong";
+        let next = "Look at the filter (ss -uab shows classic ones) and at InCsumErrors in nstat";
+        is_much(count, all).then(|| doubt(socket, &what, why, next))?
+    });
+    of_udp.or_else(|| {
+        let (socket, count) = most(SocketKind::TcpListen)?;
+        let all = count + facts.protocol("Tcp.PassiveOpens")?;
+        let what = format!("{} connection attempts ({} %)", grouped(count), share_of(count, all));
+        let why = "a full accept queue does not account for them, so a BPF program \
+                   (IPAddressDeny= of a systemd unit), an IPsec policy or TCP-MD5 rejected them, \
+                   or the queue of half-open connections was full";
+        let next = "Compare TcpExtListenDrops, TcpExtTCPReqQFullDrop and TcpExtTCPMD5NotFound in \
+                    nstat; bpftool cgroup tree lists BPF programs";
+        is_much(count, all).then(|| doubt(socket, &what, why, next))?
+    })
+}
+
+fn share_of(part: u64, all: u64) -> String {
+    percent(part as f64 / all.max(1) as f64)
+}
+
+fn doubt(socket: &SocketCounts, what: &str, why: &str, next: &str) -> Option<Doubt> {
+    let local = &socket.local;
+    let sentence = format!(
+        "Cannot tell whether {what} that socket {local} rejected were meant for the program: {why}."
+    );
+    Doubt::new(sentence, next)
 }
 
 /// Detects datagrams to addresses or ports without a socket, for a program with a UDP socket.
@@ -48,7 +66,7 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
             && port(socket).is_some_and(|port| port < CHOSEN)
     };
     let socket = facts.observation.sockets.iter().find(serves)?;
-    let missed = facts.protocol("Udp.NoPorts")? + facts.protocol("Udp6.NoPorts")?;
+    let missed = facts.datagrams("NoPorts")?;
     let packets = facts.packets()?;
     if !is_much(missed, packets) || (missed as f64) < MANY * packets as f64 {
         return None;

@@ -37,14 +37,17 @@ pub(super) fn bytes_per_transmit(facts: &Facts<'_>) -> Option<f64> {
     (most.tx_packets > 0).then(|| most.tx_bytes as f64 / most.tx_packets as f64)
 }
 
-/// Returns how often the thread waited for a CPU, from scheduler tracepoints or else from context
-/// switches.
-pub(super) fn waits(thread: &ThreadActivity) -> u64 {
+/// Returns how often the thread waited for a CPU: from scheduler tracepoints or, if these did not
+/// cover all its waits, from context switches. A thread waits once for each time it was switched
+/// out, if only for an instant.
+pub(super) fn waits(facts: &Facts<'_>, thread: &ThreadActivity) -> u64 {
+    /// Maximum ratio of context switches to traced waits. Above it, events are missing, as on CPUs
+    /// that some kernels do not trace while they are idle.
+    const MISSING: u64 = 2;
     let counted: u64 = thread.waits_us_log2.iter().sum();
-    match counted {
-        0 => thread.involuntary_switches + thread.voluntary_switches,
-        counted => counted,
-    }
+    let switches = thread.involuntary_switches + thread.voluntary_switches;
+    let is_traced = counted > 0 && facts.ran_where_traced(thread);
+    if is_traced && switches <= MISSING * counted { counted } else { counted.max(switches) }
 }
 
 /// Returns the fraction of time that the thread was throttled or, if that is unknown, the fraction
@@ -267,7 +270,7 @@ pub(super) const ENDED: f64 = 0.1;
 /// excluding kernel threads that process its packets. The process of a thread that has ended is
 /// unknown. It may have been the program's, as far as ended threads of the program used CPU time.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
+    if facts.untraced().is_some() {
         return None;
     }
     let observation = facts.observation;

@@ -41,7 +41,7 @@ impl Measure {
                 Some(sampled(full, Facts::readings(socket)?))
             }
             (Self::AcceptLoss, Subject::Socket(socket)) => {
-                let drops = socket.drops?;
+                let drops = socket.buffer_drops(facts.observation)?;
                 let accepted = facts.protocol("Tcp.PassiveOpens")?;
                 counted(drops, (drops + accepted).max(1) as f64)
             }

@@ -2,7 +2,7 @@
 //! Datagrams that cannot be attributed to the program, and datagrams that its receivers dropped.
 
 use super::super::facts::Facts;
-use super::super::losses::{datagrams, dropped_by_receivers};
+use super::super::losses::dropped_by_receivers;
 use super::super::words::label;
 use super::{cannot_tell, doing, waiting};
 use linerate_record::units::grouped;
@@ -32,7 +32,8 @@ pub(super) fn unknown_datagrams(
     /// Minimum number of TCP segments per datagram for the program's traffic to be mostly on its
     /// connections, where it is counted. A control connection carries few segments.
     const MOSTLY: f64 = 0.1;
-    let udp: u64 = ["InDatagrams", "OutDatagrams"].map(|name| datagrams(facts, name)).iter().sum();
+    let udp: u64 =
+        ["InDatagrams", "OutDatagrams"].iter().filter_map(|name| facts.datagrams(name)).sum();
     let has_connections = facts.connections().next().is_some();
     if has_connections && facts.packets().unwrap_or(0) as f64 >= MOSTLY * udp as f64 {
         return None;

@@ -12,7 +12,7 @@ const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounting
 
 /// Mean wait, in microseconds, up to which interrupt threads and timers are the likely reason. A
 /// thread under the fair scheduler runs for at least 0.75 ms (sched_min_granularity_ns).
-const SHORT_US: f64 = 300.0;
+pub(in super::super) const SHORT_US: f64 = 300.0;
 
 /// Processes per second that begin and end between two readings; see [`M::BriefProcesses`].
 const BRIEF_PER_S: f64 = 2.0;
@@ -22,6 +22,9 @@ pub(in super::super) const TURNS: f64 = 0.1;
 
 const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for it more than 5 % \
                            of the time, or the rate stays the same";
+
+const IDLE_SOURCE: &str = "a thread that waits although its CPU is idle is held back by something \
+                           else, such as a quota that is not visible here";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -46,6 +49,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.5,
                 "above that, the program itself needs more CPUs than there are",
             ),
+            at_most(M::IdleMeanwhile, 0.5, IDLE_SOURCE),
             at_most(
                 M::TakesTurns,
                 TURNS,
@@ -108,6 +112,7 @@ pub(super) const RULES: &[Rule] = &[
                 "three times the smallest share that CPU time accounting can resolve",
             ),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+            at_most(M::IdleMeanwhile, 0.5, IDLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
             at_least(
                 M::SleepsOrKnowsPeers,

@@ -251,7 +251,7 @@ pub(super) const RULES: &[Rule] = &[
               off, at the sender); otherwise find the link that corrupts packets (ethtool -S IF)",
         workaround: None,
         wrong_if: "tcpdump -vv shows no packet with a bad checksum on the receiving interface",
-        measure: "UdpInCsumErrors and TcpInCsumErrors in `nstat`",
+        measure: "UdpInCsumErrors, Udp6InCsumErrors and TcpInCsumErrors in `nstat`",
     },
     Rule {
         cause: Cause::ReassemblyFailed,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fills in placeholders about other programs that a thread waits for.
+//! Fills in placeholders about other programs that a thread waits for, or that run instead of it.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, SCHEDULER_OF_HOST};
 use super::super::measure::connections::always_sending;
 use super::super::{roles, waits};
 use super::milliseconds;
 use linerate_record::units::BitsPerSecond;
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{RanInstead, ThreadActivity, Unread};
 
 /// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &["asked_server", "round_trip", "pipe", "send"];
@@ -61,4 +61,47 @@ fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
             milliseconds(1e3 * least)
         )
     })
+}
+
+/// Describes the threads that ran on the thread's CPU while it waited.
+pub(super) fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
+    if thread.ran_instead.is_empty() {
+        let cpu = thread.ran_on.first();
+        let own = facts.observation.threads.iter().filter(|other| {
+            other.tid != thread.tid && cpu.is_some() && other.ran_on.first() == cpu
+        });
+        let own: Vec<&str> =
+            own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
+        return match (own.as_slice(), facts.untraced()) {
+            ([], Some(Unread { what, fix: Some(fix), .. })) if what == SCHEDULER_OF_HOST => {
+                format!("{fix}, to see what ran on that CPU instead")
+            }
+            ([], Some(_)) => "run as root to see what ran on that CPU instead".to_owned(),
+            ([], None) => "the thread that ran instead could not be identified".to_owned(),
+            (names, _) => {
+                format!("the program's own threads compete for that CPU ({})", names.join(", "))
+            }
+        };
+    }
+    let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
+    let peer = |one: &RanInstead| if one.pid.is_some_and(is_peer) { " (its peer)" } else { "" };
+    // Several threads of the same name, such as a program's workers, are one entry.
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for one in &thread.ran_instead {
+        let name = format!("{}{}", one.name, peer(one));
+        match sums.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, seconds)) => *seconds += one.seconds,
+            None => sums.push((name, one.seconds)),
+        }
+    }
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
+    let named = sums.iter().take(3);
+    let names: Vec<String> =
+        named.map(|(name, seconds)| format!("{name} {}", milliseconds(seconds * 1e3))).collect();
+    format!(
+        "while the thread waited, that CPU ran {} (at most {} at a time)",
+        names.join(", "),
+        milliseconds(longest * 1e3)
+    )
 }

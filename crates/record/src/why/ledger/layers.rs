@@ -27,10 +27,46 @@ fn row(
     }
 }
 
-pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
+/// Returns for each interface how many of the drops on receive and on transmit are also in the
+/// backlog's counter. For a packet that does not fit into a CPU's backlog, the kernel counts a drop
+/// on receive, too, and veth another one at the end that sent it. Which interfaces the packets came
+/// from is not known; those with the most drops come first.
+pub(super) fn in_backlog(
+    observation: &Observation,
+    interfaces: &[&InterfaceCounts],
+) -> Vec<[u64; 2]> {
+    let of_veth = |of: &InterfaceCounts| match of.driver.as_deref() {
+        Some("veth") => of.tx_dropped,
+        _ => 0,
+    };
+    let mut parts: Vec<[u64; 2]> =
+        interfaces.iter().map(|of| [of.rx_dropped, of_veth(of)]).collect();
+    for side in 0..2 {
+        let mut rest = backlog_dropped(observation);
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|&place| std::cmp::Reverse(parts[place][side]));
+        for place in order {
+            let part = &mut parts[place][side];
+            *part = rest.min(*part);
+            rest -= *part;
+        }
+    }
+    parts
+}
+
+/// Returns the packets dropped at full backlogs of all CPUs.
+fn backlog_dropped(observation: &Observation) -> u64 {
+    observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum()
+}
+
+const BACKLOG: &str = "backlog full";
+
+pub(super) fn interface_rx(interface: &InterfaceCounts, in_backlog: u64) -> LedgerRow {
+    let dropped = interface.rx_dropped.saturating_sub(in_backlog);
     let losses = [
         loss(interface.rx_missed, "NIC receive ring full", "rx_missed_errors", Whose::Shared),
-        loss(interface.rx_dropped, "dropped on receive", "rx_dropped", Whose::Shared),
+        loss(dropped, "dropped on receive", "rx_dropped", Whose::Shared),
+        loss(in_backlog, BACKLOG, "rx_dropped", Whose::CountedElsewhere),
         loss(interface.rx_errors, "receive errors", "rx_errors", Whose::Shared),
         loss(
             interface.rx_no_handler,
@@ -63,8 +99,8 @@ pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
 
 pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
     let processed: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_processed).sum();
-    let dropped: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
-    let losses = loss(dropped, "backlog full", "softnet_stat, column 2", Whose::Shared);
+    let dropped = backlog_dropped(observation);
+    let losses = loss(dropped, BACKLOG, "softnet_stat, column 2", Whose::Shared);
     (processed + dropped > 0).then(|| {
         let counter = "softnet_stat, column 1: all interfaces and namespaces";
         row(Layer::Backlog, "all CPUs", Some(processed), counter, losses.into_iter().collect())
@@ -73,9 +109,10 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 const OUT_DISCARDS: &str = "Ip.OutDiscards";
+const UDP_MEMORY: &str = "UDP memory limit";
 
 /// Protocol counters of packets lost at this layer, with reason and owner.
-const PROTOCOL_LOSSES: [(&str, &str, Whose); 15] = [
+const PROTOCOL_LOSSES: [(&str, &str, Whose); 18] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
     ("Ip.InAddrErrors", "not addressed to this machine", Whose::NoProgram),
@@ -86,25 +123,30 @@ const PROTOCOL_LOSSES: [(&str, &str, Whose); 15] = [
     ("Conntrack.drop", "dropped by connection tracking", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
+    ("Udp6.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
+    ("Udp6.InCsumErrors", "bad checksum", Whose::Shared),
     ("Tcp.InCsumErrors", "bad checksum", Whose::Shared),
-    ("Udp.MemErrors", "UDP memory limit", Whose::Shared),
+    ("Udp.MemErrors", UDP_MEMORY, Whose::Shared),
+    ("Udp6.MemErrors", UDP_MEMORY, Whose::Shared),
     (LISTEN_DROPS, "connection attempts dropped", Whose::Shared),
     ("TcpExt.TCPBacklogDrop", "socket backlog full", Whose::Shared),
 ];
 
 pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let count = |name: &str| observation.protocols.get(name).copied();
-    let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
+    let received = [count("Udp.InDatagrams"), count("Udp6.InDatagrams"), count("Tcp.InSegs")];
     let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
-    // If the program's listening sockets report drops themselves, do not count them here too.
-    let is_listening =
-        |socket: &SocketCounts| socket.kind == SocketKind::TcpListen && socket.drops.is_some();
-    let listens = observation.sockets.iter().any(is_listening);
+    // If the program's sockets report these drops themselves, do not count them here too.
+    let report = |kind| {
+        let reports = |one: &SocketCounts| one.kind == kind && one.drops.is_some();
+        observation.sockets.iter().any(reports)
+    };
+    let [listens, has_udp] = [SocketKind::TcpListen, SocketKind::Udp].map(report);
     let mut losses: Vec<Loss> = PROTOCOL_LOSSES
         .iter()
         .filter_map(|(name, reason, whose)| {
-            let is_known = *name == LISTEN_DROPS && listens;
+            let is_known = *name == LISTEN_DROPS && listens || *reason == UDP_MEMORY && has_udp;
             let whose = if is_known { Whose::CountedElsewhere } else { *whose };
             // IP counts packets that a qdisc dropped as discarded too.
             let elsewhere = if *name == OUT_DISCARDS { observation.qdisc_drops() } else { 0 };
@@ -112,7 +154,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         })
         .collect();
     losses.extend(drop_reasons(observation));
-    let counter = "Udp.InDatagrams + Tcp.InSegs in the network namespace";
+    let counter = "Udp.InDatagrams + Udp6.InDatagrams + Tcp.InSegs in the network namespace";
     let is_there = packets.is_some() || !losses.is_empty();
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }
@@ -157,14 +199,20 @@ fn of_socket(observation: &Observation, socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", socket.kind.label(), socket.local);
     let drops = socket.buffer_drops(observation).unwrap_or(0);
     let rejected = socket.drops.unwrap_or(0).saturating_sub(drops);
-    let reason = match socket.kind {
-        SocketKind::TcpListen => "connection attempts dropped",
-        _ => "receive buffer full",
+    let (reason, other, counter) = match socket.kind {
+        SocketKind::TcpListen => (
+            "connection attempts dropped",
+            "rejected before the accept queue",
+            "sock_diag drops beyond ListenOverflows",
+        ),
+        _ => (
+            "receive buffer full",
+            "rejected by the socket's filter, or wrong checksum",
+            "sock_diag drops beyond RcvbufErrors and MemErrors",
+        ),
     };
     let full = loss(drops, reason, "sock_diag drops", Whose::Program);
-    let by_filter = "rejected by the socket's filter, or wrong checksum";
-    let counter = "sock_diag drops beyond RcvbufErrors and MemErrors";
-    let rejected = loss(rejected, by_filter, counter, Whose::NoProgram);
+    let rejected = loss(rejected, other, counter, Whose::NoProgram);
     let losses = full.into_iter().chain(rejected);
     let counter = match socket.drops {
         Some(_) => "sockets do not count delivered packets",
@@ -234,13 +282,15 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
     observation.interfaces.iter().flat_map(of_interface).collect()
 }
 
-pub(super) fn interface_tx(interface: &InterfaceCounts) -> LedgerRow {
+pub(super) fn interface_tx(interface: &InterfaceCounts, in_backlog: u64) -> LedgerRow {
     let reason = match interface.driver.as_deref() {
         Some("tun") => "queue of the TUN device full, or no program attached",
         _ => "dropped on transmit",
     };
+    let dropped = interface.tx_dropped.saturating_sub(in_backlog);
     let losses = [
-        loss(interface.tx_dropped, reason, "tx_dropped", Whose::Shared),
+        loss(dropped, reason, "tx_dropped", Whose::Shared),
+        loss(in_backlog, BACKLOG, "tx_dropped", Whose::CountedElsewhere),
         loss(interface.tx_errors, "transmit errors", "tx_errors", Whose::Shared),
     ];
     let losses = losses.into_iter().flatten().collect();
