@@ -245,7 +245,7 @@ fn emulator(build: &Build, cpu: &str) -> Vec<String> {
 fn prepare(build: &Build) -> Result<(), Verdict> {
     let folder = folder(build);
     let tool = |name: &str, tool: &str| format!("{name}={}", build.machine.tool(tool));
-    // With the build's own flags, because they differ between targets.
+    // The flags are passed as part of the compiler command, because they differ between builds.
     let compiler = tool("CC", "gcc") + " " + build.flags;
     let cpu = build.rows.last().map_or("", |row| row.cpu);
     let mut args: Vec<String> =

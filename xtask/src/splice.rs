@@ -43,7 +43,8 @@ const SAME_EVERYWHERE: [&str; 4] = [
     "docs/results/netra/misses.md",
 ];
 
-/// Beginning of the rows that the tutorial check compares: events for which compilers agree.
+/// Beginning of the rows whose counts are compared in tutorials: misses of the L1 data cache, which
+/// hardly differ between compilers.
 const COMPARED: &str = "l1d_misses ";
 
 /// Beginnings of the rows that every machine has: the nearest memory level (the farthest is
@@ -281,7 +282,7 @@ fn spliced(
     Ok(now)
 }
 
-/// Returns the rest of a console block, including its end.
+/// Returns the rest of a console block, up to and including the closing fence, with new output.
 fn console<'t>(
     lines: &mut impl Iterator<Item = &'t str>,
     run: &mut impl FnMut(&str) -> Result<String, String>,

@@ -5,7 +5,7 @@ use super::scene::{Ran, Rights};
 use super::seeds::Seed;
 use std::fmt::Write;
 
-/// Answer without a claim.
+/// Answer that names no cause.
 const CANNOT_TELL: &str = "cannot_tell";
 /// Answer that there is no bottleneck.
 const NOTHING_WRONG: &str = "nothing_wrong";
@@ -26,15 +26,15 @@ pub(super) struct Tried<'a> {
 pub(super) enum Worth {
     Right,
     CannotTell,
-    /// The answer is steal time, and the hypervisor did take CPU time: true, but not the seed.
+    /// The answer is steal time, and xtask saw steal time too: true, but not the planted cause.
     Disturbed,
-    /// The answer names another cause.
+    /// The answer names a cause other than the planted one.
     Wrong,
 }
 
-/// Returns whether the answer is steal time that xtask read as well.
+/// Returns whether the answer is steal time and xtask's own reading confirms it.
 fn is_disturbed(ran: &Ran) -> bool {
-    /// Threshold of the rule for steal time.
+    /// Minimum fraction of a CPU's time, the same as in the rule for steal time.
     const STOLEN: f64 = 0.05;
     ran.finding == "stolen_cpu" && ran.stolen.is_some_and(|stolen| stolen >= STOLEN)
 }

@@ -39,7 +39,7 @@ const BUSY: &str = "another program uses this queue; stop that program, or use i
 struct Queue {
     socket: OwnedFd,
     memory: Mapping,
-    /// Detached from the interface when the last queue is closed.
+    /// The XDP program, which is detached from the interface when the last queue is closed.
     _program: Option<Arc<Program>>,
     interface: u32,
 }
@@ -51,7 +51,7 @@ pub struct XdpReceiver {
     filled: Ring,
     /// Frame returned by the last call. The next call returns its memory to the kernel.
     taken: Option<u64>,
-    /// The kernel's counts at the start.
+    /// The kernel's drop counts at the last call of [`Self::start`].
     at_start: XdpCounts,
     queue: Arc<Queue>,
 }
@@ -77,9 +77,10 @@ pub struct XdpCounts {
 }
 
 impl XdpCounts {
-    /// Decodes `xdp_statistics`: six 64-bit numbers, of which `rx_dropped` counts every frame for
-    /// which there was no room in the UMEM. Those for which the fill ring was empty are counted in
-    /// `rx_fill_ring_empty_descs` too; the rest were too long. `rx_ring_full` counts other frames.
+    /// Decodes `xdp_statistics`, six 64-bit counters. `rx_dropped` counts every frame for which
+    /// there was no room in the UMEM: those that found the fill ring empty, which
+    /// `rx_fill_ring_empty_descs` counts too, and those that were too long. `rx_ring_full` counts
+    /// other frames.
     fn decode(words: &[u32; 12]) -> Self {
         let number = |index: usize| {
             let [a, b, c, d] = words[2 * index].to_ne_bytes();
@@ -91,7 +92,7 @@ impl XdpCounts {
         Self { ring_full: ring_full + dropped - too_long, too_long }
     }
 
-    /// Returns the frames dropped since `earlier`.
+    /// Returns the drops after the counts in `earlier` were read.
     fn since(self, earlier: Self) -> Self {
         Self {
             ring_full: self.ring_full.saturating_sub(earlier.ring_full),
@@ -245,7 +246,8 @@ impl XdpReceiver {
 
     /// Starts receiving: discards frames received earlier, and counts losses from now on.
     pub fn start(&mut self) {
-        // Frames may arrive faster than they are discarded; the earlier ones all fit in the ring.
+        // Bounded, because frames may arrive faster than they are discarded. All earlier frames fit
+        // in the ring, which has this number of entries.
         for _ in 0..FRAMES {
             if self.receive().is_none() {
                 break;
@@ -254,7 +256,7 @@ impl XdpReceiver {
         self.at_start = self.read_counts();
     }
 
-    /// Returns the frames that the kernel dropped since the start.
+    /// Returns the frames that the kernel dropped since the last call of [`Self::start`].
     pub fn counts(&self) -> XdpCounts {
         self.read_counts().since(self.at_start)
     }

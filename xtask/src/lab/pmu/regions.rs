@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const TURN: u64 = 2;
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
-/// Upper bound on the instructions around the loop: a call, a return, and differences in the code
-/// that the compiler generates for the same reads elsewhere.
+/// Upper bound on the instructions around the loop: a call, a return, and what the compiler may add
+/// because it generates different code for the same reads in different places.
 const MOST_AROUND: u64 = 24;
 
 /// Returns a command that runs the regions on this CPU.
@@ -54,7 +54,7 @@ pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     turns_are_counted(text, Of::Every)
 }
 
-/// Like [`least_exact`], by perf.
+/// Like [`least_exact`], but for counts by perf.
 pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Least)
