@@ -276,7 +276,8 @@ impl Captured {
     }
 }
 
-/// Runs a command and logs its output in one piece, because other commands run in parallel.
+/// Runs a command, and writes its output to the log in one piece, so that outputs of commands that
+/// run in parallel do not mix.
 fn captured(mut command: Command) -> Result<Captured, String> {
     let shown = shown(&command);
     let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;

@@ -270,7 +270,7 @@ fn measure(
     Ok(Row { name: poller.name, truth, found, perf })
 }
 
-/// Ends the poller with SIGINT, so that `linerate run` prints its record; waits for up to 10 s.
+/// Ends the poller with SIGINT, on which `linerate run` prints its record; waits for up to 10 s.
 fn end(scene: &mut Scene) {
     let Some(poller) = &mut scene.poller else { return };
     let _ = Command::new("kill").args(["-INT", &poller.id().to_string()]).status();

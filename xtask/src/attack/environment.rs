@@ -128,7 +128,7 @@ const OPTIONS: &[&str] = &[
     "\u{1b}[2J",
 ];
 
-/// Returns calls with one of these options each.
+/// Returns calls that each have one of the `OPTIONS`.
 pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let all = COMMANDS[..COMMANDS.len() - 2]
         .iter()

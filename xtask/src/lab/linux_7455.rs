@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linux on an emulated MPC7455, the processor in the documents: big-endian, 32 bits, AltiVec.
 //!
-//! The distribution has the source of a kernel for it, but no binary. The kernel is rebuilt only if
-//! its version or `lab/linux-7455/config` changes. Of the built tree, only the parts that modules
+//! The distribution has the source of a kernel for it, but no binary. Once built, the kernel is
+//! rebuilt only if `lab/linux-7455/config` changes. Of the built tree, only the parts that modules
 //! need are kept. The only program that runs in the guest is `lab/linux-7455/init.c`, which loads
 //! modules. The guest's clock follows the host's. The same kernel is also started on an MPC750,
 //! which has no AltiVec.
@@ -87,8 +87,7 @@ pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     Ok(folder)
 }
 
-/// Returns the emulator command with the kernel, an initramfs, and `told`, the arguments for the
-/// first process.
+/// Returns the emulator command with the kernel, an initramfs, and arguments for the first process.
 pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str) -> Command {
     let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
     emulator.args(["-M", "mac99", "-cpu", processor, "-m", "256", "-nographic", "-vga", "none"]);
@@ -144,7 +143,7 @@ impl Linux {
     }
 }
 
-/// Builds the kernel unless it has already been built from this source with this configuration.
+/// Builds the kernel unless it has already been built with the current configuration.
 fn kernel(packages: &mut Packages, folder: &Path) -> Result<(), Obstacle> {
     let configuration = root().join("lab/linux-7455/config");
     let text = fs::read_to_string(&configuration)

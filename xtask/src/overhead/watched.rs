@@ -19,7 +19,7 @@ pub(super) enum Program {
 
 pub(super) const PROGRAMS: [Program; 2] = [Program::Testpmd, Program::Nginx];
 
-/// Maximum run time of a program in seconds, so that none is left running.
+/// Maximum run time of a monitored program in seconds, after which timeout(1) ends it.
 const LIMIT: &str = "1200";
 
 const ADDRESS: &str = "127.0.0.1:18099";

@@ -17,7 +17,7 @@ pub(super) struct Tried<'a> {
     /// Runs with the seed, each paired with a run without it, immediately before or after. A null
     /// case has no second run.
     pub pairs: Vec<(Ran, Option<Ran>)>,
-    /// Why runs are missing.
+    /// Reasons why runs failed, which are therefore missing from `pairs`.
     pub failed: Vec<String>,
 }
 
@@ -180,7 +180,7 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     page
 }
 
-/// Returns the finding, and for steal time what xtask read itself.
+/// Formats the finding; for steal time, adds the value that xtask read itself.
 fn shown(ran: &Ran) -> String {
     match ran.stolen.filter(|_| is_disturbed(ran)) {
         Some(stolen) => format!("{} (the hypervisor took {:.0} %)", ran.finding, 100.0 * stolen),

@@ -34,7 +34,7 @@ const SENT_PER_CALL: u32 = 32;
 const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 const BUSY: &str = "another program uses this queue; stop that program, or use io = \"af_packet\"";
 
-/// State shared by the two halves of a queue.
+/// State shared by a queue's receiver and sender.
 #[derive(Debug)]
 struct Queue {
     socket: OwnedFd,

@@ -20,8 +20,8 @@ const CHECKS: [&str; 10] = [
 /// Architectural numbers of the events counted by QEMU (its target/arm/helper.c, pm_events).
 const EMULATED: [u64; 3] = [0x00, 0x08, 0x11];
 
-/// A program's expected number of instructions and result for `n`; the number is `None` if it must
-/// be taken from the program's listing.
+/// A function that returns, for `n`, a program's expected number of instructions and its result.
+/// The number is `None` if it must be taken from the program's disassembly.
 type Truth = fn(u64) -> (Option<u64>, u64);
 
 /// Programs as in `lab/pmu/programs.S`, which derives these numbers from the instructions.

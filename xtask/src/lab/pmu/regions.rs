@@ -12,7 +12,7 @@ const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 /// because it generates different code for the same reads in different places.
 const MOST_AROUND: u64 = 24;
 
-/// Returns a command that runs the regions on this CPU.
+/// Returns the command that runs `known regions` on this CPU.
 pub(super) fn asked(name: &str, cpu: u32) -> Question {
     Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
 }
@@ -90,24 +90,24 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that there are no counts, since the thread may run on both CPUs.
+/// Checks that there are no counts if the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
     nothing(text, "must be pinned to one CPU; it may currently run on CPUs 0-1; try: taskset -c ")
 }
 
-/// Checks that there are no counts, since perf revoked access to the registers, and that the module
-/// reports it.
+/// Checks that there are no counts after perf has revoked access to the registers, and that the
+/// module reports this.
 pub(super) fn closed(text: &str) -> Result<(), String> {
     nothing(text, "another program disabled the counters of CPU 0")
 }
 
-/// Checks that there are no counts, since the kernel has no driver, and no module is loaded.
+/// Checks that there are no counts if the kernel has no PMU driver and no module is loaded.
 pub(super) fn no_driver(text: &str) -> Result<(), String> {
     nothing(text, "the device tree")?;
     says(text, "sudo insmod pmu_user.ko")
 }
 
-/// Checks that there are no counts, since access was revoked inside a region, and that the program
+/// Checks that there are no counts after access was revoked inside a region, and that the program
 /// continues.
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;
