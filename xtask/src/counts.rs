@@ -76,7 +76,7 @@ impl Counts {
         self.counts.get(&Call { variant, function, bytes, offsets }).copied()
     }
 
-    /// Returns the variant of `function` that is selected on a processor without vectors.
+    /// Returns the name of the scalar variant of `function`: the one selected without vectors.
     fn scalar(&self, function: &str) -> Option<&str> {
         let is_selected =
             |v: &&Variant| !v.is_vector && v.preferred.iter().any(|name| name == function);

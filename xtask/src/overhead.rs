@@ -69,7 +69,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     Ok(())
 }
 
-/// Each tool's CPU time in one round, and the program's throughput meanwhile.
+/// One round: each tool's cost in CPU time, and the program's throughput during that time.
 struct Round {
     costs: Vec<(Cost, f64)>,
 }

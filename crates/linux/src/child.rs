@@ -239,7 +239,7 @@ pub fn signal_group(group: u32, signal: i32) -> bool {
     }
 }
 
-/// A process not started by this program.
+/// A process that this program observes but did not start.
 #[derive(Debug)]
 pub struct Stranger {
     pid: u32,
@@ -378,7 +378,7 @@ impl Ended {
     fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        // As wide as a pointer. Counts from 2^31 on are negative in a 32-bit long.
+        // A C long is as wide as a pointer; in 32 bits, counts from 2^31 on look negative.
         let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A heap that exits with an error message if memory is refused.
+//! A heap allocator that prints an error and exits if memory is refused.
 //!
 //! Rust aborts on a failed allocation, but on Linux allocations rarely fail: instead, the kernel
 //! kills the process that touches more memory than is available. A program can therefore have the

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two threads on one CPU: both must be preempted, and both must wait.
+    /// Two threads share one CPU, so both must be preempted, and both must wait for the CPU.
     #[test]
     fn sharing_a_processor_shows_in_switches_and_delay() {
         let cpu = crate::allowed_cpus().unwrap()[0];

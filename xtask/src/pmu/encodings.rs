@@ -101,7 +101,7 @@ const FLAGS: [&str; 8] = [
     "-Werror",
 ];
 
-/// A function's expected instructions, without the return.
+/// What a function of the C file must be compiled to, excluding the return.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
     /// Exactly these words, including the word encoded from the fields, if any.

@@ -49,7 +49,8 @@ struct Queue {
 pub struct XdpReceiver {
     fill: Ring,
     filled: Ring,
-    /// Frame returned by the last call. The next call returns its memory to the kernel.
+    /// Address of the frame returned by the last `receive`. The next call gives its memory back to
+    /// the kernel.
     taken: Option<u64>,
     /// The kernel's drop counts at the last call of [`Self::start`].
     at_start: XdpCounts,
@@ -333,10 +334,10 @@ impl XdpSender {
         !self.is_behind
     }
 
-    /// Makes the kernel send the frames in the transmit ring, with no more calls than it needs for
-    /// them. A call ends early if the interface is full or drops a frame, or if the socket's send
-    /// buffer is full; the remaining frames are left to the next send or flush. Whether a call sent
-    /// something cannot be determined: before Linux 6.17, the kernel does not publish its progress
+    /// Makes the kernel send the frames in the transmit ring, with the minimum number of calls. A
+    /// call ends early if the interface is full or drops a frame, or if the socket's send buffer is
+    /// full; the next send or flush continues with the remaining frames. It cannot be determined
+    /// whether a call sent any frame: before Linux 6.17, the kernel does not publish its progress
     /// until the ring is empty.
     fn kick(&mut self) -> Option<SendRefusal> {
         let socket = self.queue.socket.as_raw_fd();

@@ -116,7 +116,7 @@ pub(super) fn uncounted(console: &str) -> Result<(), String> {
     let cycles = runs.iter().map(|(_, numbers)| numbers.get(2).copied().unwrap_or(0));
     match cycles.max() {
         Some(1..) => Ok(()),
-        _ => Err("the counter of cycles does not move".to_owned()),
+        _ => Err("the cycle counter does not advance".to_owned()),
     }
 }
 
@@ -129,7 +129,7 @@ fn events(console: &str) -> Result<(usize, usize), String> {
         _ => true,
     };
     if let Some((name, numbers)) = events.iter().find(is_wrong) {
-        return Err(format!("the event {name} with {numbers:?} differs from the emulator's count"));
+        return Err(format!("event {name}: {numbers:?} differs from the emulator's count"));
     }
     let counted = events.iter().filter(|(_, numbers)| numbers[1] > 0).count();
     match counted == EMULATED.len() {

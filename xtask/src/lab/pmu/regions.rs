@@ -84,7 +84,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let lengths: BTreeSet<u64> = runs.iter().map(|(turns, _)| *turns).collect();
         let is_little = around.iter().all(|around| around.is_some_and(|count| count < MOST_AROUND));
         if around.len() != 1 || !is_little || lengths != BTreeSet::from(LENGTHS) {
-            return Err(format!("{event}: not {TURN} a turn for each of {LENGTHS:?}: {runs:?}"));
+            return Err(format!("{event}: not {TURN} per iteration for {LENGTHS:?}: {runs:?}"));
         }
     }
     Ok(())
@@ -118,14 +118,14 @@ pub(super) fn closing(text: &str) -> Result<(), String> {
 fn nothing(text: &str, reason: &str) -> Result<(), String> {
     match counts(text).first() {
         None => says(text, reason),
-        Some(count) => Err(format!("`{count}` where nothing can be counted")),
+        Some(count) => Err(format!("`{count}`, although nothing can be counted")),
     }
 }
 
 fn says(text: &str, what: &str) -> Result<(), String> {
     match text.contains(what) {
         true => Ok(()),
-        false => Err(format!("it does not say `{what}`: {text}")),
+        false => Err(format!("the output does not contain `{what}`: {text}")),
     }
 }
 

@@ -160,7 +160,7 @@ fn parse_counts(text: &str) -> Option<[u64; 2]> {
 pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
         None => Ok(()),
-        Some(case) => Err(Obstacle::Failed(format!("more than a twentieth apart: {case}"))),
+        Some(case) => Err(Obstacle::Failed(format!("more than 5 % apart: {case}"))),
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) const MOST_PER_COMPARISON: u64 = 20;
 pub(super) const COMPARED: [&str; 6] =
     ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
 
-/// Load in which each interrupt brings packets, which a waiting task handles. The background runs
-/// in the remaining time.
+/// Load in which packets arrive with interrupts, and a waiting task handles them. The background
+/// runs in the remaining time.
 pub(super) const TRAFFIC: Settings = Settings {
     mode: Mode::Load,
     check: false,
