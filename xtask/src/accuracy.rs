@@ -13,7 +13,7 @@ use linerate_record::accuracy::{Check, Verdict};
 
 /// A program in the suite.
 struct Program {
-    /// One-word name.
+    /// Name on the command line: one word.
     name: &'static str,
     package: &'static str,
     example: &'static str,
@@ -81,7 +81,7 @@ const PROGRAMS: [Program; 8] = [
     },
 ];
 
-/// Commands to run.
+/// Programs to run, and whether to run them at the full size.
 pub(crate) struct Choice {
     programs: Vec<&'static Program>,
     is_full: bool,

@@ -36,7 +36,7 @@ const LANES: usize = 4;
 /// Default seed.
 const SEED: u64 = 1;
 
-/// How many calls of each class to make.
+/// Extent of a run, which determines the number of calls in each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// A few, for CI.
@@ -46,7 +46,7 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// Returns the calls for a class: `small` for CI, `full` for a full run.
+    /// Returns the number of calls in a class: `small` for CI, `full` for a full run.
     fn of(self, small: usize, full: usize) -> usize {
         match self {
             Self::Small => small,
@@ -88,7 +88,7 @@ const CLASSES: &[Class] = &[
     ("cpu-groups", limits::cpu_groups),
 ];
 
-/// Attacks to run.
+/// Classes of calls to run (indices into `CLASSES`), and how.
 #[derive(Debug)]
 pub(crate) struct Choice {
     classes: Vec<usize>,
@@ -215,7 +215,7 @@ fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path
     found.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Time limit for tests; none of these calls takes this long, even on a busy machine.
+/// Time limit of a call; none takes this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[cfg(test)]

@@ -123,11 +123,11 @@ fn as_path(before: &str, file: &str) -> String {
 }
 
 enum Destination {
-    /// A URL, an image, or a page that mdBook does not rename.
+    /// A link that stays as it is: a URL, an image, or a page that mdBook does not rename.
     Kept,
-    /// A page that mdBook renames.
+    /// A page that mdBook renames, as a link to its new name.
     Page(String),
-    /// A repository file, by path.
+    /// A repository file that is not in the book, by path.
     File(String),
 }
 

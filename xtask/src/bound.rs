@@ -19,25 +19,25 @@ use std::process::Stdio;
 /// Directory with the kernels' sources and the list of their bottlenecks.
 const FOLDER: &str = "lab/bound";
 const SOURCES: [&str; 5] = ["kernels", "compute", "memory", "code", "waiting"];
-/// The answer that claims nothing.
+/// The answer of `linerate profile` that names no bottleneck.
 const CANNOT_TELL: &str = "cannot_tell";
 /// Time limit for one run of `linerate profile`, and how long a kernel keeps running after the
 /// profiling window, both in seconds.
 const LIMIT_S: u32 = 120;
 const MORE_S: u32 = 3;
 
-/// The selection.
+/// Kernels to profile, and how.
 pub(crate) struct Choice {
     repeats: u32,
     random: u64,
     seconds: u32,
     linerate: Option<PathBuf>,
-    /// Tiers to try: `sw`, `sim`.
+    /// Tiers of evidence to try: `sw`, `sw + sim`.
     tiers: Vec<Tier>,
     names: Vec<String>,
 }
 
-/// Evidence that an answer may use.
+/// Tiers of evidence that an answer may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tier {
     Sw,
@@ -53,20 +53,20 @@ impl Tier {
     }
 }
 
-/// A kernel.
+/// A kernel whose bottleneck is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kernel {
     name: String,
     about: String,
-    /// Right answers.
+    /// Answers that are right for this kernel.
     truth: Vec<String>,
 }
 
-/// An answer about a kernel.
+/// The answer of `linerate profile` about a kernel.
 struct Answer {
     bound_by: String,
     sentence: String,
-    /// Conclusion for the hottest function.
+    /// What the profile says about the hottest function.
     function: String,
 }
 
@@ -98,7 +98,7 @@ impl Kernel {
     }
 }
 
-/// Arguments after `bound`.
+/// Parses the arguments of `bound`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice {
         repeats: 1,
@@ -238,7 +238,7 @@ fn answer(
     let mut kernel = kernel.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     let mut ready = String::new();
     let said = kernel.stdout.as_mut().map(|out| BufReader::new(out).read_line(&mut ready));
-    // `timeout` starts the kernel.
+    // The process started above is timeout(1); the kernel is its only child.
     let children = format!("/proc/{0}/task/{0}/children", kernel.id());
     let pid = std::fs::read_to_string(children).unwrap_or_default().trim().to_owned();
     let is_simulated = tried.tier == Tier::SwAndSim;
@@ -256,7 +256,8 @@ fn answer(
         return Err(format!("{name} with seed {seed} ended with {ended}"));
     }
     let text = match text {
-        // A program that hardly runs may have no samples.
+        // A kernel that waits hardly runs and may have no samples, in which case `profile` exits
+        // with 2.
         Err(why) if tried.kernel.waits() && why.contains("exit status: 2") => {
             return Ok(Answer {
                 bound_by: CANNOT_TELL.to_owned(),

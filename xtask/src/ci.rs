@@ -33,7 +33,7 @@ use toolchains::{
     oldest_compiler, oldest_compiler_of_base_crates, ring_under_miri, ring_under_thread_sanitizer,
 };
 
-/// Checks to run.
+/// Steps to run, and how.
 pub(crate) struct Choice {
     steps: Vec<&'static Step>,
     /// Whether to skip the steps that take minutes.
@@ -137,7 +137,7 @@ const TARGET_NIGHTLY: &str = "target directory of the nightly compiler";
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
-    // Before the tests, which use lwIP.
+    // This step precedes the tests because they use lwIP.
     quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
     quick("hostile calls, briefly", attack::check),
@@ -173,7 +173,7 @@ const STEPS: &[Step] = &[
     cached(NATIVE, "sharing of vector registers", NATIVE_SOURCES, || {
         native::make(&["check-vector", "check-vector-qemu"])
     }),
-    // Also fetches the compiler that the base crates are built with.
+    // This step also fetches the compiler that the step for the base crates uses.
     cached(LAB, "guests", GUEST_SOURCES, lab::check_all),
     cached(LAB, "counters without perf", GUEST_SOURCES, lab::check_pmu),
     parallel(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
@@ -405,8 +405,8 @@ fn tests_of(selection: &[&str]) -> Outcome {
 
 /// Fuzzes for a minute, starting from the corpus of earlier runs.
 fn fuzz_briefly() -> Outcome {
-    // Uses the features of the whole workspace, as CI has already built it; with only this
-    // package's features it would be built again.
+    // Builds the whole workspace, as earlier steps do, so that cargo reuses their builds. With only
+    // this package's features, cargo would build everything again.
     let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
     expect_success(cargo(&bench))
 }

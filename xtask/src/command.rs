@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 thread_local! {
-    /// Log file for the output of programs started by this thread; `None` sends it to our own
+    /// Log file for the output of programs started by this thread; `None` sends it to xtask's own
     /// output.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// Sends the output of all programs that this thread starts from now on to `log`, or to our own
-/// output if it is `None`.
+/// Sends the output of all programs that this thread starts from now on to `log`, or to xtask's own
+/// output if `log` is `None`.
 pub(crate) fn log_to(log: Option<File>) {
     LOG.set(log);
 }

@@ -13,7 +13,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Action on a file of pairs.
+/// What to do with a file of pairs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     file: PathBuf,
@@ -29,7 +29,7 @@ enum What {
     Measure { pairs: u32, figures: Figures, commands: [String; 2] },
 }
 
-/// Which of a command's figures to compare.
+/// Figures of each command that are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum Figures {
     /// Figures in the command's record whose names have one of these endings.

@@ -23,8 +23,8 @@ use targets::{TARGETS, Target};
 const BUILD: &str = "build/counts";
 const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns \
                       -Wall -Wextra -Wconversion -Werror";
-/// Upper bound on the number of instructions that pass a call's arguments, in addition to those of
-/// a call to an empty function.
+/// Maximum number of instructions that pass a call's arguments: the instructions outside the
+/// kernels in excess of those for a call to an empty function.
 const CALLER: u64 = 8;
 
 /// A kind of call: function, size and offsets.
@@ -39,9 +39,9 @@ struct Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
-    /// Instructions in the kernels.
+    /// Instructions executed in the kernels.
     all: u64,
-    /// Vector instructions among them.
+    /// Vector instructions executed in the kernels.
     vector: u64,
 }
 
@@ -50,7 +50,8 @@ struct Count {
 struct Variant {
     name: String,
     is_vector: bool,
-    /// Functions for which this variant is selected, unless a later one replaces it.
+    /// Functions for which this variant is selected, unless a later variant in the table replaces
+    /// it.
     preferred: Vec<String>,
     /// Bytes of code in the variant's object.
     bytes: u64,
@@ -75,7 +76,7 @@ impl Counts {
         self.counts.get(&Call { variant, function, bytes, offsets }).copied()
     }
 
-    /// Returns the scalar variant of `function` that is selected without vectors.
+    /// Returns the name of the scalar variant of `function`: the one selected without vectors.
     fn scalar(&self, function: &str) -> Option<&str> {
         let is_selected =
             |v: &&Variant| !v.is_vector && v.preferred.iter().any(|name| name == function);
@@ -182,7 +183,7 @@ fn archive(target: &Target, build: &str, level: &str) -> Result<(), String> {
 fn build(target: &Target, folder: &str) -> Result<(), String> {
     let gcc = target.tool("gcc");
     let build = format!("{BUILD}/{}", target.folder());
-    // Objects from another compiler or with other flags would otherwise remain.
+    // Removes objects that were compiled by another compiler or with other flags.
     if root().join(folder).exists() {
         fs::remove_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
@@ -254,8 +255,8 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);
 
-/// Combines the program's list of calls with the plugin's counts. Every second mark is the end of a
-/// call.
+/// Combines the program's list of calls with the plugin's counts. Marks alternate between the start
+/// and the end of a call; the counts of a call are those at its end.
 fn read(lines: &str, marks: &str) -> Result<Read, String> {
     let mut ends = marks.lines().skip(1).step_by(2);
     let (mut variants, mut not_run, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -269,7 +270,8 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
         let mark = ends.next().ok_or_else(wrong)?;
         let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
         let outside = all - in_range;
-        // Calls from a kernel to other functions would not be attributed to it.
+        // More instructions outside the kernels mean that a kernel called another function, whose
+        // instructions would be missing from the kernel's count.
         if outside > *overhead.get_or_insert(outside) + CALLER {
             return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
         }

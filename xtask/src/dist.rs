@@ -110,8 +110,8 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), packed.join(file)).map_err(|e| cannot(&packed, &e))?;
     }
-    // The texts are the same for every processor, but only a program built for this one can print
-    // them.
+    // The completions and man pages are the same for every processor, but only a program built for
+    // this one can print them.
     let of_host = format!("target/{}-unknown-linux-musl/dist/linerate", std::env::consts::ARCH);
     let texts = if is_host { built } else { root().join(of_host) };
     if texts.exists() {
@@ -177,8 +177,8 @@ fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a program for another processor under QEMU's user emulation, if that is installed. Nothing
-/// of this processor's is needed but the program itself: it is linked statically.
+/// Runs a program for another processor under QEMU's user emulation, if that is installed. The
+/// program is statically linked, so no libraries for its processor are needed.
 fn try_emulated(triple: &str, linerate: &Path) -> Result<(), String> {
     let architecture = triple.split('-').next().unwrap_or(triple);
     let emulator = format!("qemu-{architecture}");

@@ -16,7 +16,7 @@ const LWIP_VERSION: &str = "2.1.3";
 const LWIP_ARCHIVE: &str = "lwip_2.1.3+dfsg1.orig.tar.xz";
 const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24";
 
-/// A binary package built from this source.
+/// A binary package built from lwIP's source package; its URL shows where the source is.
 const LWIP_PACKAGE: &str = "liblwip-dev";
 
 /// Build script that looks for lwIP. It must run again after lwIP has been fetched.

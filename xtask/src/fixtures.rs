@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the stored records in `linerate_record::fixtures`, one of each kind, with the tool
-//! itself.
+//! Creates the stored records in `linerate_record::fixtures`, one of each kind, by running linerate
+//! on this machine.
 
 use crate::command::{cargo, output, root};
 use std::process::Command;
@@ -72,13 +72,13 @@ fn linerate(arguments: &[&str], kind: &str, end: &[&str]) -> Command {
     let run = ["run", "--quiet", "--locked", "--package", "linerate", "--"];
     let file = format!("{MADE_IN}/{kind}.json");
     let mut command = cargo(&[&run, arguments, &["--quiet", "--record", &file], end].concat());
-    // Without this machine's profile, whose values would be in the records, and whose path `doctor`
-    // would print.
+    // Hides the profile of this machine. Otherwise, the records would contain its values, and
+    // `doctor` would print its path.
     command.env("XDG_STATE_HOME", "/nonexistent");
     command
 }
 
-/// Returns the command for a program that measures itself.
+/// Returns the command for the example program that counts events in its own regions.
 fn regions() -> Command {
     let example = ["--package", "linerate-regions", "--example", "self_measurement"];
     let run = ["run", "--quiet", "--locked"];

@@ -245,7 +245,7 @@ fn emulator(build: &Build, cpu: &str) -> Vec<String> {
 fn prepare(build: &Build) -> Result<(), Verdict> {
     let folder = folder(build);
     let tool = |name: &str, tool: &str| format!("{name}={}", build.machine.tool(tool));
-    // With the build's own flags, because they differ between targets.
+    // The flags are passed as part of the compiler command, because they differ between builds.
     let compiler = tool("CC", "gcc") + " " + build.flags;
     let cpu = build.rows.last().map_or("", |row| row.cpu);
     let mut args: Vec<String> =
@@ -276,7 +276,8 @@ impl Captured {
     }
 }
 
-/// Runs a command and logs its output in one piece, because other commands run in parallel.
+/// Runs a command, and writes its output to the log in one piece, so that outputs of commands that
+/// run in parallel do not mix.
 fn captured(mut command: Command) -> Result<Captured, String> {
     let shown = shown(&command);
     let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;

@@ -107,7 +107,7 @@ const TOOLS: [(&str, &str); 11] = [
     ("/usr/arm-linux-gnueabihf/lib/libc.a", "libc6-dev-armhf-cross"),
 ];
 
-/// Download folder.
+/// Returns the directory for downloads and images.
 fn cache() -> PathBuf {
     root().join("lab/cache")
 }
@@ -119,7 +119,7 @@ fn note(line: &str) {
 
 /// Returns an error that lists the missing tools and the command that installs them.
 fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
-    // Joining an absolute path to a directory leaves it unchanged.
+    // Absolute paths in `tools` work too: joining one to a directory yields the path itself.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let is_missing = |tool: &str| folders.iter().all(|folder| !folder.join(tool).exists());

@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Settings.
+/// Settings of the comparison: rounds, random seed, and the program to test.
 pub(crate) struct Choice {
     rounds: u32,
     seed: u64,
@@ -156,7 +156,7 @@ impl Scene {
         }
     }
 
-    /// Returns how many packets the last interface has received.
+    /// Returns the number of packets that `r0`, the interface behind the forwarder, has received.
     fn arrived(&self) -> Result<u64, String> {
         let text = output(self.line("ip -s -j link show r0"))?;
         let links: serde_json::Value =

@@ -40,7 +40,7 @@ pub(crate) fn check() -> Outcome {
     build(&["WERROR=-Werror"]).into()
 }
 
-/// Returns the objects in a directory.
+/// Returns the shared objects (`.so`) in a directory.
 fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let at = |error| format!("{}: {error}", folder.display());
     let mut objects = Vec::new();
@@ -53,7 +53,7 @@ fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(objects)
 }
 
-/// Writes an object's hash next to it.
+/// Writes an object's hash to a `.seal` file next to it.
 fn seal(object: &Path) -> Result<(), String> {
     let bytes = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
     fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&bytes)))

@@ -61,7 +61,7 @@ impl Machine {
             return Some(format!("no {name}: install {package}"));
         }
         let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
-        // gcc echoes a file name that it does not find.
+        // If gcc does not find the file, it prints the bare name instead of a path.
         let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
         (!Path::new(&library).is_absolute()).then(|| {
             format!("no C library for {gcc} to link: install the package that {package} recommends")

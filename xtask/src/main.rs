@@ -48,8 +48,8 @@ usage: cargo xtask COMMAND
                 call the program in hostile ways: a few calls of each class, or of the named
                 classes; --full runs all calls and many random ones
   bound [--repeats N] [--seed S] [--seconds N] [--sw] [--linerate FILE] [KERNEL...]
-                try the classifier of `linerate profile` on kernels of known bottleneck, by samples
-                alone and with a simulation, and print how often it was right; --sw without the
+                test how `linerate profile` classifies kernels with known bottlenecks, from samples
+                alone and with simulation, and print how often it was right; --sw skips the
                 simulation
   book          build the book from docs/ into target/book with mdBook, and check its links
   book rewrite  the preprocessor that mdBook runs
@@ -66,8 +66,8 @@ usage: cargo xtask COMMAND
   fixtures [KIND...]
                 measure the tests' stored records again: one of each kind, or the named ones
   events        write native/pmu/events from the event tables
-  registers     compare the accesses to registers in native/pmu with the encodings of the manuals
-  counts        count the instructions of the kernels on emulated architectures, compare them with
+  registers     compare the register accesses in native/pmu with the encodings in the manuals
+  counts        count the kernels' instructions on emulated architectures, compare the counts with
                 their bounds, and print the tables of docs/results/kernels/instructions.md
   counts vector-context
                 count the instructions for acquiring the vector registers on emulated processors,
@@ -87,8 +87,8 @@ usage: cargo xtask COMMAND
                 compare schemes for vector registers on a bare MPC7455, and print the tables of
                 docs/results/vector-context.md; --brief checks only and prints no tables
   live [--rounds N] [--seed S] [--linerate FILE]
-                compare how fast a live path forwards with DPDK's testpmd, on the same veth pairs,
-                as root, and print a table
+                compare the forwarding rate of a live path with that of DPDK's testpmd, on the same
+                veth pairs, as root, and print a table
   overhead [--of why|profile] [--rounds N] [--seed S] [--linerate FILE]
                 measure the overhead of `linerate why`, perf and bpftrace on the programs that they
                 monitor, or of `linerate profile`, perf record and `linerate top`, and print a table
@@ -97,9 +97,9 @@ usage: cargo xtask COMMAND
                 `perf record`, as root, and print a table
   stream [--rounds N] [--linerate FILE]
                 compare `linerate stream` with iperf3, netperf and /proc, score its findings on
-                limits of known cause in network namespaces, as root, and print the tables
+                bottlenecks with known causes in network namespaces, as root, and print the tables
   splice [--check] [--limit MINUTES] FILE...
-                run the commands shown on pages and replace the blocks below them by their output;
+                run the commands shown on pages and replace the blocks below them with their output;
                 --check compares instead; --limit is the time limit per command (default 60)
   why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
       [SEED...]
@@ -108,8 +108,8 @@ usage: cargo xtask COMMAND
                 which are restored; --keep stores the runs
   why --kept FOLDER
                 print how often it was right in stored runs
-  fetch lwip    download the source of lwIP, for `linerate kernels` to measure its checksum too, for
-                native/ports and for `linerate tcp`
+  fetch lwip    download lwIP's source for native/ports, for `linerate tcp`, and for `linerate
+                kernels`, which then measures lwIP's checksum too
 ";
 
 /// A command. The error says why it failed.

@@ -25,7 +25,8 @@ fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
     }
-    // Separate from a developer's build. Every warning is shown again when a file changes.
+    // Builds in a separate directory, to leave a developer's build alone. When a file changes, all
+    // its warnings are shown again.
     let args = ["--no-print-directory", "-C", "native", "BUILD=build/ci", "WERROR=-Werror"];
     let mut skips: Vec<String> = Vec::new();
     let status = status_with_lines(program("make", &[&args, targets].concat()), |line| {

@@ -69,7 +69,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     Ok(())
 }
 
-/// Each tool's CPU time in one round, and the program's throughput meanwhile.
+/// One round: each tool's cost in CPU time, and the program's throughput during that time.
 struct Round {
     costs: Vec<(Cost, f64)>,
 }
@@ -77,8 +77,8 @@ struct Round {
 fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, String> {
     let mut there = Vec::new();
     for &tool in choice.tools {
-        // Being installed is not enough: bpftrace scripts depend on the kernel. Within 3 s every
-        // program reports a rate.
+        // Tries the tool, because being installed is not enough: bpftrace scripts depend on the
+        // kernel. In 3 s, every program reports a rate.
         match watched.during(|pid| tool.watch(pid, 3, linerate)) {
             Ok(_) => there.push(tool),
             Err(why) => eprintln!("SKIP {}: {why}", tool.name()),
@@ -109,8 +109,8 @@ fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, St
     Ok(there.iter().enumerate().map(|(place, tool)| row(watched, *tool, place, &rounds)).collect())
 }
 
-/// Formats a table row. The first place is the run without a tool; the other places are compared
-/// with it, round by round.
+/// Formats the table row of the tool at index `place` in the rounds. Index 0 is the run without a
+/// tool, with which the tools are compared round by round.
 fn row(watched: &Watched, tool: Tool, place: usize, rounds: &[Round]) -> String {
     let cpus: Vec<f64> = rounds.iter().map(|round| 100.0 * round.costs[place].0.cpus).collect();
     let rates =

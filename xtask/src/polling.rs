@@ -41,8 +41,8 @@ const fn alone(name: &'static str, command: &'static str, most: f64) -> Poller {
 }
 
 /// Programs to profile. In a command, `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run
-/// time, `$LINERATE` linerate, and `$XDP` and `$PACKET` paths ([`PATH`]) of an AF_XDP socket and a
-/// packet socket.
+/// time, and `$LINERATE` linerate. `$XDP` and `$PACKET` are path files made from [`PATH`], which
+/// receive from an AF_XDP socket and from a packet socket.
 const POLLERS: [Poller; 9] = [
     alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 800_000.0),
     alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 290_000.0),
@@ -71,7 +71,8 @@ const POLLERS: [Poller; 9] = [
     ),
 ];
 
-/// A path that receives from `v2` in the manner `$IO`. It ends with a record of its own times.
+/// A path file that receives from interface `v2` with the I/O method `$IO`. When the run ends,
+/// `linerate run` prints a record with its own times.
 const PATH: &str = r#"
 [source]
 kind = "interface"
@@ -136,7 +137,8 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
 struct Row {
     name: &'static str,
     truth: Option<Truth>,
-    /// Cost and busy fraction, each with its interval, or why they are unknown.
+    /// Cost (CPU time per packet in ns) and busy fraction as found by `linerate profile`, each as
+    /// value, low and high; or why they are unknown.
     found: Result<[[f64; 3]; 2], String>,
     perf: String,
 }
@@ -183,8 +185,9 @@ fn page(rows: &[Row]) -> String {
     text
 }
 
-/// Formats the cost found, its error, the busy fraction, and the largest error of the busy fraction
-/// of a second, which is the cost times the packet rate.
+/// Formats four cells: the cost that the profile found, its relative error, the busy fraction, and
+/// the largest error of the busy fraction in one second. The busy fraction is the cost times the
+/// packet rate, so its error is largest in the busiest second.
 fn found(row: &Row) -> [String; 4] {
     let none = || "-".to_owned();
     let [[cost, low, high], [busy, least, most]] = match &row.found {
@@ -267,7 +270,7 @@ fn measure(
     Ok(Row { name: poller.name, truth, found, perf })
 }
 
-/// Ends the poller with SIGINT, so that `linerate run` prints its record; waits for up to 10 s.
+/// Ends the poller with SIGINT, on which `linerate run` prints its record; waits for up to 10 s.
 fn end(scene: &mut Scene) {
     let Some(poller) = &mut scene.poller else { return };
     let _ = Command::new("kill").args(["-INT", &poller.id().to_string()]).status();

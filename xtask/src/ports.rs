@@ -21,7 +21,7 @@ pub(crate) fn check() -> Outcome {
     }
     for port in PORTS {
         match check_one(port) {
-            // Why lwIP is missing has already been reported in more detail.
+            // The skip line for lwIP already says, in more detail, why it is missing.
             Ok(Some(_)) if port == "lwip" && !skips.is_empty() => {}
             Ok(skip) => skips.extend(skip),
             Err(why) => return Outcome::Failed(why),
@@ -33,7 +33,8 @@ pub(crate) fn check() -> Outcome {
 /// Runs one example. If it could not run, returns the line that says why.
 fn check_one(port: &str) -> Result<Option<String>, String> {
     let arguments = ["--no-print-directory", "-C", "native/ports", port];
-    // Separate from a developer's build, with warnings as errors.
+    // Builds in a separate directory, so that a developer's build is left alone, and with warnings
+    // as errors.
     let settings = ["BUILD=../build/ci-ports", "WERROR=-Werror"];
     let mut lines = Vec::new();
     let make = program("make", &[&arguments[..], &settings].concat());

@@ -43,7 +43,8 @@ const SAME_EVERYWHERE: [&str; 4] = [
     "docs/results/netra/misses.md",
 ];
 
-/// Beginning of the rows that the tutorial check compares: events for which compilers agree.
+/// Beginning of the rows whose counts are compared in tutorials: misses of the L1 data cache, which
+/// hardly differ between compilers.
 const COMPARED: &str = "l1d_misses ";
 
 /// Beginnings of the rows that every machine has: the nearest memory level (the farthest is
@@ -126,7 +127,7 @@ fn check_tutorials() -> Result<(), String> {
         let now = again(&text, LIMIT)?;
         compare(&text, &now).map_err(|why| {
             let file = path.strip_prefix(root()).unwrap_or(&path).display();
-            format!("{file}: {why}; `cargo xtask splice {file}` writes it again")
+            format!("{file}: {why}; `cargo xtask splice {file}` updates the page")
         })?;
     }
     Ok(())
@@ -270,7 +271,7 @@ fn spliced(
             now += &console(&mut lines, &mut run)?;
         } else if let Some(command) = marked(line) {
             if !lines.any(|line| line == END) {
-                return Err(format!("no `{END}` behind `{command}`"));
+                return Err(format!("no `{END}` after the output of `{command}`"));
             }
             now += &format!("\n{}\n\n{END}\n", run(command)?.trim());
         } else if line.starts_with("```") {
@@ -281,7 +282,7 @@ fn spliced(
     Ok(now)
 }
 
-/// Returns the rest of a console block, including its end.
+/// Returns the rest of a console block, up to and including the closing fence, with new output.
 fn console<'t>(
     lines: &mut impl Iterator<Item = &'t str>,
     run: &mut impl FnMut(&str) -> Result<String, String>,
@@ -304,7 +305,7 @@ fn console<'t>(
             now.push('\n');
         }
     }
-    Err("a block of console does not end".to_owned())
+    Err("a console block has no closing fence".to_owned())
 }
 
 /// Returns the programs called by a line for `sh`: the first word of each of its commands.
@@ -321,7 +322,7 @@ fn difference(file: &str, text: &str, now: &str) -> Option<String> {
     let place = place.or_else(|| (text != now).then(|| text.lines().count()))?;
     let line = |text: &str| text.lines().nth(place).unwrap_or("the end").to_owned();
     let (then, now) = (line(text), line(now));
-    let mend = format!("`cargo xtask splice {file}` writes it again");
+    let mend = format!("`cargo xtask splice {file}` updates the page");
     Some(format!("{file}:{}: was `{then}`, is `{now}`; {mend}", place + 1))
 }
 

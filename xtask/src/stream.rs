@@ -9,7 +9,7 @@ mod seeds;
 use crate::command::{cargo, output, root};
 use std::path::PathBuf;
 
-/// Settings.
+/// Number of rounds, and path of the `linerate` program to test.
 pub(crate) struct Choice {
     rounds: u32,
     linerate: Option<PathBuf>,

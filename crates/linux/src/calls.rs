@@ -10,7 +10,7 @@ pub enum FirstArgument {
     Futex,
     /// The address of an array of `struct pollfd`, whose length is the second argument.
     PollSet,
-    /// An argument that does not show what the call waits for.
+    /// Any other argument, which does not show what the call waits for.
     Other,
 }
 
@@ -47,12 +47,12 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         sync SYS_sync;
 };
 
-/// Empty on 32-bit architectures, where the kernel function that a thread sleeps in shows what it
-/// waits for.
+/// Empty on 32-bit architectures. There, the name of the kernel function in which a thread sleeps
+/// shows what the thread waits for.
 #[cfg(not(target_pointer_width = "64"))]
 const CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// System calls missing on newer architectures.
+/// System calls that exist on x86-64 but not on newer architectures.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor: epoll_wait SYS_epoll_wait;
@@ -63,9 +63,9 @@ const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// Number of io_pgetevents, which libc does not name with every C library
-/// (arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux); `None`
-/// on architectures that have a table of their own.
+/// System call number of io_pgetevents, which libc does not define for every C library (source:
+/// arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux); `None`
+/// on architectures with a system call table of their own.
 const IO_PGETEVENTS: Option<u64> = if cfg!(target_arch = "x86_64") {
     Some(333)
 } else if cfg!(any(target_arch = "aarch64", target_arch = "riscv64")) {
@@ -102,7 +102,8 @@ mod tests {
             assert_eq!(futex, Some(("futex", FirstArgument::Futex)));
         }
     }
-    /// Numbers since 403 are the same on all architectures but Alpha; io_pgetevents is not.
+    /// System call numbers from 403 on are the same on all architectures except Alpha. The number
+    /// of io_pgetevents differs between architectures.
     #[test]
     fn newer_calls_that_wait_have_names() {
         if cfg!(not(target_pointer_width = "64")) {

@@ -37,8 +37,8 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The signal that killed the child, if any.
     pub signal: Option<i32>,
-    /// Exit time on the [`monotonic_ns`] clock: when SIGCHLD arrived if [`signal::catch`] is in
-    /// use, otherwise when the child was reaped.
+    /// Exit time on the [`monotonic_ns`] clock: the arrival of SIGCHLD if [`signal::catch`] is in
+    /// use, otherwise the time at which the child was reaped.
     pub at_ns: u64,
     /// CPU time in user mode, in ns, with microsecond resolution.
     pub user_ns: u64,
@@ -239,7 +239,7 @@ pub fn signal_group(group: u32, signal: i32) -> bool {
     }
 }
 
-/// A process not started by this program.
+/// A process that this program observes but did not start.
 #[derive(Debug)]
 pub struct Stranger {
     pid: u32,
@@ -312,8 +312,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.child.pid != 0 {
-            // Closing the gate would suffice, were it not that a concurrently forked child may hold
-            // it too.
+            // Closing the gate is not enough, because a child forked at the same time may have
+            // inherited it.
             self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
@@ -333,8 +333,8 @@ impl Child {
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
-    /// Returns whether the child is in this program's process group, so that signals from terminal
-    /// keys reach both.
+    /// Returns whether the child is in this program's process group, in which case signals from
+    /// terminal keys (Ctrl-C) reach both.
     pub fn is_in_own_group(&self) -> bool {
         // SAFETY: the calls take at most a number.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
@@ -378,7 +378,7 @@ impl Ended {
     fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        // A C long is as wide as a pointer; a 32-bit long wraps to negative numbers at 2^31.
+        // A C long is as wide as a pointer; in 32 bits, counts from 2^31 on look negative.
         let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
@@ -454,7 +454,7 @@ mod tests {
         assert!(ended.at_ns - began_ns < 50_000_000_000);
     }
 
-    /// If two children are held at once, the later one inherits the earlier one's gate.
+    /// Of two children held at once, the later one inherits the earlier one's gate (pipe).
     #[test]
     fn held_children_may_be_dropped_in_any_order() {
         let (first, second) = (held("true", &[]), held("true", &[]));

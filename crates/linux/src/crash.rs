@@ -42,10 +42,9 @@ pub type Guarded = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// A crash within a guarded call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
-    /// The signal.
+    /// Number of the signal: SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT.
     pub signal: i32,
-    /// Address that could not be accessed, or that of the faulting instruction; `None` for
-    /// abort(3).
+    /// Address whose access failed, or address of the faulting instruction; `None` for abort(3).
     pub address: Option<usize>,
 }
 

@@ -60,7 +60,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns what an error number means: `No such file or directory`.
+/// Returns the description of an error number, such as `No such file or directory`.
 pub fn meaning(errno: i32) -> String {
     without_numbers(&std::io::Error::from_raw_os_error(errno).to_string())
 }

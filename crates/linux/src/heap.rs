@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A heap that exits with an error message if memory is refused.
+//! A heap allocator that prints an error and exits if memory is refused.
 //!
 //! Rust aborts on a failed allocation, but on Linux allocations rarely fail: instead, the kernel
 //! kills the process that touches more memory than is available. A program can therefore have the
@@ -12,24 +12,25 @@ use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Allocations of at least this size are checked.
+/// Minimum size, in bytes, of an allocation that is checked by itself.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Allocations of at least this size are summed until the next check, so that many of them count as
-/// one large allocation.
+/// Minimum size, in bytes, of an allocation that is counted. Counted allocations are summed until
+/// the next check, so that many small ones are checked like a large one.
 const COUNTED_BYTES: usize = 16 << 10;
 
-/// Bytes of counted allocations since the last check.
+/// Total size, in bytes, of the allocations of at least [`COUNTED_BYTES`] since the last check.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns why there is no room for `bytes` in addition to the `held` bytes already allocated,
-/// touched or not; `None` if there is room. May itself allocate less than a mebibyte.
+/// A function that returns why there is no room for `bytes` more bytes in addition to the `held`
+/// bytes already allocated, touched or not; `None` if there is room. It may allocate less than 1
+/// MiB itself.
 pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 
-/// Bytes currently held by counted allocations.
+/// Total size, in bytes, of the allocations of at least [`COUNTED_BYTES`] that have not been freed.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Function that decides on large allocations, and the exit status on refusal.
+/// The function that decides on large allocations, and the exit status if it refuses one.
 struct Guard {
     room: Room,
     status: i32,
@@ -61,7 +62,7 @@ impl Heap {
             return;
         }
         COUNTED.store(0, Ordering::Relaxed);
-        // Allocations until the next check must fit too.
+        // The room must also suffice for the allocations until the next check.
         let bytes = bytes.max(LARGE_BYTES);
         let Some(guard) = GUARD.get() else { return };
         if let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed)) {
@@ -76,7 +77,8 @@ impl Heap {
         }
     }
 
-    /// Returns the system's result for `bytes`, or exits if the allocation failed.
+    /// Returns `start`, the system allocator's result for a request of `bytes` bytes. Exits if it
+    /// is null.
     fn given(start: *mut u8, bytes: usize) -> *mut u8 {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_add(bytes, Ordering::Relaxed);

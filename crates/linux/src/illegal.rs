@@ -139,7 +139,7 @@ mod tests {
 
     static SEEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Skips the two-byte `ud2`.
+    /// A SIGILL handler that skips the two-byte instruction `ud2`.
     extern "C" fn step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
         SEEN.fetch_add(1, Ordering::SeqCst);
         // SAFETY: as in `on_illegal`.

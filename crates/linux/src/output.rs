@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output as inherited by the program.
+//! Writes to standard output as the program inherited it.
 //!
 //! Before `main`, the standard library opens /dev/null in place of a closed stdin, stdout or
 //! stderr, so that a file opened later is not written to by mistake. It also treats writes to an

@@ -28,8 +28,8 @@ pub fn switches() -> u64 {
 /// CPU time and context switches of a thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Time in user mode, nanoseconds. The sum of user and kernel time is exact, but the kernel
-    /// splits it by sampling at each tick, unless it accounts for every mode switch.
+    /// Time in user mode, nanoseconds. The sum of user and kernel time is exact. The kernel divides
+    /// the sum by sampling the mode at each timer tick, unless it accounts for every mode switch.
     pub user_ns: u64,
     /// Time in kernel mode, nanoseconds, as exact as `user_ns`.
     pub system_ns: u64,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two threads on one CPU: both must be preempted, and both must wait.
+    /// Two threads share one CPU, so both must be preempted, and both must wait for the CPU.
     #[test]
     fn sharing_a_processor_shows_in_switches_and_delay() {
         let cpu = crate::allowed_cpus().unwrap()[0];

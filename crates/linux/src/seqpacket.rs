@@ -29,7 +29,7 @@ pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Err
     connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
 }
 
-/// Connects to a UNIX socket of this type.
+/// Connects to a UNIX socket of type `kind`: SOCK_STREAM or SOCK_SEQPACKET.
 fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |call| Error::last(call, name.clone(), ADVICE);

@@ -23,7 +23,7 @@ pub const QUIT: i32 = libc::SIGQUIT;
 /// The signals that request termination: SIGINT, SIGTERM, SIGHUP and SIGQUIT.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 
-/// A signal that was caught.
+/// A termination signal that was caught, and who sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
     /// Signal number.
@@ -41,7 +41,8 @@ impl Caught {
     }
 }
 
-/// The last caught signal not yet handled. Any thread may store and take it.
+/// The last termination signal that was caught but not yet handled. Any thread may store or take
+/// it.
 #[derive(Debug, Default)]
 pub struct Pending(AtomicU32);
 
@@ -222,8 +223,8 @@ extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_voi
     PENDING.put(Caught { number, is_from_kernel });
 }
 
-/// The child that exited last, and its exit time in two halves because not every processor has
-/// atomic 64-bit stores.
+/// PID of the child that exited last, and its exit time in two halves, because not every processor
+/// has atomic 64-bit stores.
 static LAST_CHILD: [AtomicU32; 3] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
 
 extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {

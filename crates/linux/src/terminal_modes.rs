@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[H";
 /// Resets colours, then undoes [`ENTER`].
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// How long to wait for the terminal to accept output; if it does not, [`LEAVE`] is not written.
+/// Maximum time to wait for the terminal to accept output, in ms. After that, [`LEAVE`] is not
+/// written.
 const ROOM_MS: i32 = 200;
 
 /// The modes as they were before the first [`enter`].

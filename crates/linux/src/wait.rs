@@ -44,7 +44,7 @@ impl Event {
     /// Clears the signal, if there is one. Costs a system call.
     pub fn clear(&self) {
         let mut count = [0u8; 8];
-        // A read fails only if the event is not signalled.
+        // A read fails only if the event is not signalled, in which case there is nothing to clear.
         // SAFETY: `count` is writable for its length during the call.
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }

@@ -4,7 +4,7 @@
 use super::call::{Call, edge, stored};
 use super::{Random, Size};
 
-/// One short call per command, in a directory with the edge router and a record.
+/// One short call per command. Its directory contains the example edge router and a record.
 const COMMANDS: [&str; 24] = [
     "run --time 60ms edge.toml",
     "run --check edge.toml",
@@ -128,7 +128,7 @@ const OPTIONS: &[&str] = &[
     "\u{1b}[2J",
 ];
 
-/// Returns calls with one of these options each.
+/// Returns calls that each have one of the `OPTIONS`.
 pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let all = COMMANDS[..COMMANDS.len() - 2]
         .iter()
@@ -259,11 +259,11 @@ pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>,
     ];
     let all = COMMANDS.iter().flat_map(|line| SHELLS.iter().map(move |shell| (*line, *shell)));
     let chosen = size.some(all.collect(), 16, random);
-    // 126 and 127: this machine lacks the tool, or the tool's loader has run out of file
-    // descriptors.
+    // Exit status 126 or 127: the tool is not installed here, or the loader that starts the tool
+    // has run out of file descriptors.
     let call = |(line, shell): (&str, &str)| {
         let call = command(line)?.within(shell).may_end_with(&[1, 126, 127]);
-        // The file that would receive the messages cannot be written either.
+        // With a file size limit of 0, the error message cannot be written to its file either.
         Ok(if shell.contains("-f 0") { call.mute() } else { call })
     };
     chosen.into_iter().map(call).collect()

@@ -39,9 +39,9 @@ pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
     record_of(call, done).and_then(|json| wrong_record(&json))
 }
 
-/// Returns whether `status` means that the command started by linerate was killed by a signal, and
-/// the report says so. Without such a report, the signal may have killed linerate itself, run by a
-/// shell.
+/// Returns whether `status` means that a signal killed the command that linerate had started, and
+/// the report says so. Without such a report, the signal may have killed linerate itself, and
+/// `status` may come from the shell that ran it.
 fn is_status_of_killed(status: i32, done: &Done) -> bool {
     let stated = format!("killed by signal {} ", status - 128);
     status > 128 && (done.stderr.contains(&stated) || done.stdout.contains(&stated))

@@ -63,7 +63,7 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
     let calls = each(&shells, 16, random, size)?;
     // Programs started by the command, such as Valgrind's, may also run out of memory and fail.
     let calls = calls.into_iter().map(|call| call.may_end_with(&[126, 127]));
-    // The files that would receive the messages cannot be written either.
+    // With a file size limit of 0, error messages cannot be written to their files either.
     Ok(calls.map(|call| if call.shell.contains("-f 0") { call.mute() } else { call }).collect())
 }
 

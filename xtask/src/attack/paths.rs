@@ -86,14 +86,15 @@ const VALUES: &[&str] = &[
     "",
 ];
 
-/// Returns the path with a different value for one key.
+/// Returns the path file with a different value for one key.
 fn path_with(section: usize, key: usize, value: &str) -> String {
     let mut text = String::new();
     for (at, (title, lines)) in PATH.iter().enumerate() {
         text += &format!("{title}\n");
         for (line, given) in lines.iter().enumerate() {
             let name = given.split(' ').next().unwrap_or_default();
-            // `packets = 10` belongs only to a sink that writes packets.
+            // The key `packets`, at (5, 1), is valid only for a sink that writes packets, so it is
+            // left out unless it is the key under test.
             match (at, line) == (section, key) {
                 true => text += &format!("{name} = {value}\n"),
                 false if (at, line) == (5, 1) => {}
@@ -121,7 +122,8 @@ pub(crate) fn values(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
                 _ => "run --check path.toml",
             };
             let call = Call::new(line).file("path.toml", path_with(section, key, value));
-            // Such a value may request a run of up to 25000 hours.
+            // A value may be a valid run time of up to 25000 hours, so the run is interrupted after
+            // 2 s.
             call.within("timeout --preserve-status -s INT 2 \"$@\"").may_end_with(&[130])
         })
         .collect())

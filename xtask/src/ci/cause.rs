@@ -8,7 +8,7 @@ use std::path::Path;
 /// Texts that mark lines with the cause of a failure. The lines that follow are shown too.
 const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** [", "verdict=fail"];
 const FOLLOWING: usize = 5;
-/// Maximum lines to show.
+/// Maximum number of lines to show from the log of a failed step.
 const TELLING: usize = 80;
 const LAST: usize = 15;
 

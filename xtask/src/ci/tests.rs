@@ -11,7 +11,8 @@ fn steps_that_use_the_same_run_one_after_the_other_and_others_in_parallel() {
     }
     static SYNTHETIC: [Step; 5] =
         [step("a", "x"), step("b", "x"), step("c", "y"), step("d", "x"), step("e", "z")];
-    // a and c wait for each other; any other step may begin before both have ended.
+    // Steps a and c wait for each other, so they must run at the same time. After that, another
+    // step may begin while one of them is still running.
     let both = Barrier::new(2);
     let running = Mutex::new(Vec::new());
     let results = side_by_side(SYNTHETIC.iter().collect(), |step| {
@@ -50,7 +51,7 @@ fn steps_are_chosen_by_a_part_of_their_names() {
     assert!(why.contains("`nothing`") && why.contains("\n  ring under Miri"), "{why}");
 }
 
-/// The page lists the steps in table order, with those that run in parallel last.
+/// The documentation lists the steps in table order; those that run in parallel must come last.
 #[test]
 fn steps_that_run_alone_stand_first_and_names_are_unique() {
     assert!(STEPS.is_sorted_by_key(|step| step.uses.is_some()));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Avoids rerunning steps whose inputs have not changed since they last passed.
 //!
-//! A slow step that compiles only its own files lists those files. Their contents, the tool
-//! versions and the processor form a key; the key of the last pass is stored with the skipped tests
-//! in a file under `target/ci/passed`. A failure removes the file.
+//! A slow step that compiles only some of the repository's files lists them as its inputs. Their
+//! contents, the tool versions and the processor form a key. When the step passes, its key is
+//! stored in a file under `target/ci/passed`, together with the tests that it skipped. A failure
+//! removes the file.
 
 use super::Step;
 use crate::command::{output, program, root};

@@ -67,8 +67,9 @@ fn costs(target: &Target) -> Result<Costs, String> {
     read(&names, &marks).ok_or_else(|| format!("cannot read `{names}` and `{marks}`"))
 }
 
-/// Combines the operations' names with their counts. Every fourth mark ends an operation's second
-/// repetition. The first operation, `nothing`, is the overhead, which is subtracted.
+/// Combines the operations' names with their counts. Every operation is repeated, so that every
+/// fourth mark ends its second repetition, which is used. The first operation, `nothing`, is the
+/// overhead, which is subtracted from the others.
 fn read(names: &str, marks: &str) -> Option<Costs> {
     let all = |line: &str| line.split(' ').next()?.parse::<u64>().ok();
     let counts: Option<Vec<u64>> = marks.lines().skip(3).step_by(4).map(all).collect();

@@ -10,16 +10,17 @@ use super::targets::{A57, G4, SVE_32, SVE_64};
 
 pub(super) const BYTES: u64 = 1460;
 
-/// Divisor of an instruction count.
+/// The code whose instruction count is the divisor of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// The best variant without vectors.
     Scalar,
     /// `lr_checksum16`.
     Reference,
-    /// The plain loop, which for a copy includes its stores.
+    /// The plain loop over 16-bit words; for a copy, with a store in the loop.
     Plain,
-    /// AltiVec with the white paper's loop over `vaddcuw`: `lab/icount/carries.c`.
+    /// AltiVec with the white paper's loop over `vaddcuw` (add and write carry):
+    /// `lab/icount/carries.c`.
     Carries,
 }
 
@@ -55,18 +56,20 @@ pub(super) const GOALS: &[Goal] = &[
     goal(SUM, 0, Base::Plain, 1.0 / 6.0),
     goal(SUM, 1, Base::Plain, 1.0 / 6.0),
     goal(COPY_SUM, 0, Base::Scalar, 0.40),
-    // Shifting a vector takes four instructions, shifting a word three.
+    // Target missed: shifting a vector takes four instructions, while shifting a word takes three.
     Goal { at_most: 0.42, ..goal(COPY_SUM, 1, Base::Scalar, 0.40) },
     goal(COPY_SUM, 0, Base::Plain, 0.2),
     goal(COPY_SUM, 1, Base::Plain, 0.2),
-    // The loop in use must win; otherwise the other one should become a variant.
+    // The variant's loop must take no more instructions than the alternative in carries.c;
+    // otherwise, the alternative should become a variant.
     goal(SUM, 0, Base::Carries, 1.0),
     goal(SUM, 1, Base::Carries, 1.0),
     goal(COPY_SUM, 0, Base::Carries, 1.0),
     goal(COPY_SUM, 1, Base::Carries, 1.0),
     aarch64(A57, "neon", 0, 0.65),
     aarch64(A57, "neon", 1, 0.65),
-    // Proportional to the vector length; document.rs explains why this is not reached.
+    // These targets are inversely proportional to the vector length; document.rs explains why they
+    // were missed.
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 0, 0.65 / 2.0) },
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 1, 0.65 / 2.0) },
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 0, 0.65 / 4.0) },

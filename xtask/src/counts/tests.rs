@@ -11,7 +11,7 @@ const LINES: &str = "call none 0 0 0 0\n\
                      ppc checksum 1460 0 0 1\n\
                      altivec checksum 1460 0 1 1\n\
                      SKIP vsx\n";
-/// Plugin output. The first of every two marks is the code between calls.
+/// Plugin output, one line per mark: the code between calls, then a call, in turn.
 const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n70 0 0\n812 800 0\n\
                      70 0 0\n252 240 200\n";
 
@@ -67,7 +67,8 @@ fn calls_without_counts_and_counts_without_calls_are_errors() {
 fn a_ratio_above_its_bound_is_named() {
     let small = counts(LINES, MARKS);
     let misses = judge(&[small]).unwrap_err();
-    // Counts missing from the input are reported too; the sum, at 0.3 of the scalar count, is not.
+    // The checksum with aligned offsets, at 0.3 of the scalar count, meets its goal. With offset 1,
+    // the input has no count, which is reported as a miss.
     let missed = |offsets: u64| {
         misses.lines().any(|line| {
             line.contains("\"checksum\"")

@@ -50,7 +50,8 @@ fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
         (packed.join("LICENSE-MIT"), format!("{doc}/copyright")),
         (packed.join("LICENSE-APACHE"), format!("{doc}/LICENSE-APACHE")),
     ];
-    // Texts for a foreign processor are missing if they could not be printed.
+    // In a package for another processor, completions and man pages are missing if they could not
+    // be printed on this one.
     for (file, to, name) in completions {
         files.push((packed.join("completions").join(file), format!("{to}/{name}")));
     }

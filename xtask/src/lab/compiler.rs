@@ -83,7 +83,7 @@ pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("CARGO_TARGET_DIR", root().join(target).join("lab"));
     command.env("RUSTC", compiler);
-    // Flags and wrappers are meant for the current compiler.
+    // Flags and wrappers in the environment are meant for the current compiler, not for this one.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"]
     {
         command.env_remove(name);
@@ -102,8 +102,8 @@ pub(crate) fn build(
     let arguments =
         ["build", "--quiet", "--release", "--locked", "--workspace", "--target", triple];
     let mut command = cargo_with(&compiler, &arguments);
-    // In the probe's directory, because cargo searches for its configuration from its working
-    // directory.
+    // Run cargo in the probe's directory, because it looks for its configuration in the working
+    // directory and the directories above.
     command.current_dir(root().join("probe"));
     let target = command.get_envs().find(|(name, _)| *name == "CARGO_TARGET_DIR");
     let target = target.and_then(|(_, value)| value).map(PathBuf::from).unwrap_or_default();

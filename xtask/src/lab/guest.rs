@@ -116,8 +116,8 @@ fn counters_interrupt(processors: u32) -> [String; 3] {
 }
 
 impl Guest {
-    /// Runs the plan in the guest. `prefix` is the directory with the unpacked packages; `programs`
-    /// are copied to the guest's /bin.
+    /// Runs the plan in the guest, and returns one answer per question. `prefix` is the directory
+    /// with the unpacked packages; `programs` are copied to the guest's /bin.
     pub(crate) fn ask(
         &self,
         prefix: &Path,
@@ -224,7 +224,7 @@ pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
 const PACK: &str = "find . -exec touch -h -d @0 {} + && find . -mindepth 1 | LC_ALL=C sort |
     cpio --quiet --reproducible -R 0:0 -H newc -o > \"$1\"";
 
-/// Formats the plan in the form that `lab/init` reads.
+/// Formats the plan as `lab/init` reads it.
 fn written(plan: &[Question]) -> String {
     plan.iter().map(|Question { name, command }| format!("run {name} {command}\n")).collect()
 }

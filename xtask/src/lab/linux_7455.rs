@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linux on an emulated MPC7455, the processor in the documents: big-endian, 32 bits, AltiVec.
 //!
-//! The distribution has the source of a kernel for it, but no binary. The kernel is built again
-//! only if its version or `lab/linux-7455/config` changes. Only the parts of the tree needed to
-//! build modules are kept. The only program that runs in the guest is `lab/linux-7455/init.c`,
-//! which loads modules. The guest's time is the host's. The same kernel is started on an MPC750,
+//! The distribution has the source of a kernel for it, but no binary. Once built, the kernel is
+//! rebuilt only if `lab/linux-7455/config` changes. Of the built tree, only the parts that modules
+//! need are kept. The only program that runs in the guest is `lab/linux-7455/init.c`, which loads
+//! modules. The guest's clock follows the host's. The same kernel is also started on an MPC750,
 //! which has no AltiVec.
 
 use super::guest::{Toolchain, answers, run};
@@ -87,8 +87,7 @@ pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     Ok(folder)
 }
 
-/// Returns the emulator command with the kernel and an archive, and arguments for the first
-/// process.
+/// Returns the emulator command with the kernel, an initramfs, and arguments for the first process.
 pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str) -> Command {
     let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
     emulator.args(["-M", "mac99", "-cpu", processor, "-m", "256", "-nographic", "-vga", "none"]);
@@ -98,7 +97,7 @@ pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str
     emulator
 }
 
-/// A kernel, and the directory whose contents it unpacks: the first process, a module, and a list
+/// A kernel, and the directory that becomes its initramfs: the first process, a module, and a list
 /// of module loads.
 pub(super) struct Linux {
     folder: PathBuf,
@@ -144,14 +143,15 @@ impl Linux {
     }
 }
 
-/// Builds the kernel unless it has already been built from this source with this configuration.
+/// Builds the kernel unless it has already been built with the current configuration.
 fn kernel(packages: &mut Packages, folder: &Path) -> Result<(), Obstacle> {
     let configuration = root().join("lab/linux-7455/config");
     let text = fs::read_to_string(&configuration)
         .map_err(|error| format!("{}: {error}", configuration.display()))?;
     let stamp = folder.join(".built");
     let built = fs::read_to_string(&stamp).unwrap_or_default();
-    // The stored version is ignored, because the archive may have a different one by now.
+    // Compares only the configuration. The stored version is ignored, because the archive may offer
+    // another version by now.
     if built.split_once('\n').is_some_and(|(_, with)| with == text) {
         return Ok(());
     }
@@ -217,7 +217,7 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     output(compile).map(drop)
 }
 
-/// Fills the directory that the kernel unpacks with the first process and the module.
+/// Fills the directory that becomes the initramfs with the first process and the module.
 fn fill(module: &Path, folder: &Path) -> Result<(), String> {
     compile("lab/linux-7455/init.c", folder)?;
     let name = module.file_name().ok_or("a module has a name".to_owned())?;

@@ -49,7 +49,7 @@ pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstac
     build(&kernel, toolchain, &cache().join("amd64.module"), NAME)
 }
 
-/// A distribution kernel: `6.1.0-50-cloud-arm64`.
+/// Release of a distribution kernel, with a name such as `6.1.0-50-cloud-arm64`.
 struct Release<'a> {
     name: &'a str,
     architecture: &'a str,

@@ -24,10 +24,10 @@ pub(crate) struct Package {
     pub(crate) current: Option<&'static str>,
 }
 
-/// Architectures whose lists are fetched.
+/// Architectures whose package lists are fetched.
 const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "armhf"];
 
-/// Directory of the host's apt lists.
+/// Directory of the host's package lists.
 const MACHINE_LISTS: &str = "/var/lib/apt/lists";
 
 /// apt with private state, in a directory.
@@ -156,9 +156,9 @@ impl Packages {
         self.update()
     }
 
-    /// Copies the machine's lists, so that they need not be fetched again. apt verifies them
-    /// against the signed index as if it had fetched them itself; lists missing on the machine are
-    /// fetched.
+    /// Copies the machine's package lists, so that they need not be fetched again. apt verifies
+    /// them against the signed index as if it had fetched them itself, and fetches lists that the
+    /// machine does not have.
     fn copy_lists(&self) {
         let lists = fs::read_dir(MACHINE_LISTS).into_iter().flatten().flatten();
         for list in lists.filter(|entry| entry.path().is_file() && entry.file_name() != "lock") {
@@ -166,8 +166,8 @@ impl Packages {
         }
     }
 
-    /// Fetches the lists, once per instance. A failing source is not an error; only missing
-    /// packages are.
+    /// Updates the package lists, once per instance. It is not an error if a source fails; an error
+    /// is reported only if a package is then missing.
     fn update(&mut self) -> Result<(), Obstacle> {
         if !self.is_up_to_date {
             status(self.apt("apt-get", &["-qq", "update"]))?;

@@ -67,7 +67,7 @@ impl Tool {
             Self::PerfRecordProcess => {
                 format!("perf record -g -F 999 -p {pid} -o /dev/null -- sleep {seconds}")
             }
-            // With a terminal of its own, so that it draws.
+            // `linerate top` draws only on a terminal, which script(1) provides.
             Self::Top => {
                 format!(
                     "script -qec '{linerate} top {pid} --time {seconds}s' /dev/null < /dev/null"

@@ -19,7 +19,7 @@ pub(super) enum Program {
 
 pub(super) const PROGRAMS: [Program; 2] = [Program::Testpmd, Program::Nginx];
 
-/// Maximum run time of a program in seconds, so that none is left running.
+/// Maximum run time of a monitored program in seconds, after which timeout(1) ends it.
 const LIMIT: &str = "1200";
 
 const ADDRESS: &str = "127.0.0.1:18099";
@@ -58,7 +58,7 @@ struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The directory's files are small and temporary.
+        // If removal fails, only a few small temporary files remain.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -92,7 +92,8 @@ impl Watched {
             Program::Testpmd => {
                 let cost = watch(self.pid)?;
                 let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-                // Each line reports the second before it.
+                // Each line reports the preceding second, so the lines of the first second are
+                // ignored.
                 let first = began + Duration::from_secs(1);
                 let within: Vec<f64> =
                     rates.iter().filter(|(at, _)| *at >= first).map(|(_, rate)| *rate).collect();

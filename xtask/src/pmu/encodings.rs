@@ -22,7 +22,7 @@ struct Header {
     name: &'static str,
     machine: &'static Machine,
     flags: &'static [&'static str],
-    /// Prefixes of return instructions.
+    /// Beginnings of the disassembled return instructions.
     leaves: &'static [&'static str],
 }
 
@@ -101,7 +101,7 @@ const FLAGS: [&str; 8] = [
     "-Werror",
 ];
 
-/// A function's expected instructions, without the return.
+/// What a function of the C file must be compiled to, excluding the return.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
     /// Exactly these words, including the word encoded from the fields, if any.
@@ -139,7 +139,7 @@ pub(super) fn check() -> Outcome {
 }
 
 impl Reader {
-    /// Assembles and disassembles the file, and compares its accesses with the table.
+    /// Assembles and disassembles the file, and compares its accesses with the header's table.
     fn compare(&self, header: &Header) -> Result<String, String> {
         let table = header.table()?;
         let source = root().join("crates/counters/src/registers").join(self.source);
@@ -188,7 +188,8 @@ fn is_of_system(word: u32) -> bool {
 }
 
 impl Header {
-    /// Compiles, disassembles and compares, and reports how many functions were compared.
+    /// Compiles and disassembles the header's C file, and compares it with the table. Returns a
+    /// line with the number of functions.
     fn compare(&self) -> Result<String, String> {
         let table = self.table()?;
         let source = root().join(FOLDER).join(self.name).with_extension("c");

@@ -223,7 +223,7 @@ mod tests {
         assert!(made(&table.replace("[\"cycles\"]", "[\"other\"]")).is_err(), "no prose");
     }
 
-    /// Ranges of the selection values in Apple's lists for each counter, without "nothing".
+    /// Ranges of selection values in Apple's lists, by counter, without the value for "nothing".
     const OF_7450: [&[(u32, u32)]; 6] = [
         &[(1, 5), (7, 68), (70, 94)],
         &[(1, 5), (7, 62)],

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What polling programs measure themselves, from what they print.
+//! Parses polling programs' own measurements from their output.
 
 use serde_json::Value;
 
-/// What a program measured itself.
+/// A program's own measurements, with which the profile is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Truth {
-    /// CPU time per packet in ns. For lines of `poll`, in excess of a call that finds no packet;
-    /// for records and cycles, of whole iterations with packets.
+    /// CPU time per packet in ns. From lines of `poll`, it excludes the cost of a call that finds
+    /// no packet; from a record of `linerate run` or testpmd's cycles, it covers whole iterations
+    /// with packets.
     pub(super) cost_ns: f64,
     /// Busy fraction over the window.
     pub(super) busy: f64,
-    /// Maximum busy fraction of a second, if known.
+    /// Busy fraction in the busiest second, if known.
     pub(super) most_busy: Option<f64>,
 }
 

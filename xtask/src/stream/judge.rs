@@ -42,7 +42,7 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may already have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What else happens on the CPUs while a seed runs: other programs, and CPU time that the
-//! hypervisor gives to others. Either is a second cause.
+//! Other activity on the CPUs while a seed runs: other programs, and steal time, which the
+//! hypervisor gave to other guests. Either may limit the program in addition to the planted cause.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ fn parse(stat: &str) -> Vec<Times> {
     stat.lines().filter_map(of_cpu).collect()
 }
 
-/// Returns, for each CPU with time between two readings, what `of` makes of the differences.
+/// Returns, for each CPU, the time that `of` selects as a fraction of all time between two
+/// readings; NaN if no time has passed.
 fn shares(before: &[Times], after: &[Times], of: fn(Times) -> f64) -> impl Iterator<Item = f64> {
     let pairs = before.iter().zip(after);
     pairs.map(move |(before, after)| {
@@ -50,7 +51,7 @@ pub(super) fn stolen(before: &[Times], after: &[Times]) -> Option<f64> {
 
 /// Returns the CPUs that were busy between two readings, and for what fraction of the time.
 fn busy(before: &[Times], after: &[Times]) -> Vec<(usize, f64)> {
-    /// Fraction of a CPU that other programs may use.
+    /// Fraction of a CPU's time from which on the CPU counts as busy.
     const QUIET: f64 = 0.15;
     let shares = shares(before, after, |times| times.all - times.idle).enumerate();
     shares.filter(|(_, share)| *share >= QUIET).collect()

@@ -154,7 +154,7 @@ pub(super) fn parse(text: &str) -> Result<Ran, String> {
     Ok(Ran { rate: measured[0], stolen: measured[1], ..read(&record) })
 }
 
-/// Returns rate, steal time and record of a run's output.
+/// Parses a run's output: rate and steal time, each if known, and the record.
 fn stored(text: &str) -> Result<([Option<f64>; 2], Record), String> {
     let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use super::scene::{Ran, Rights};
 use super::seeds::Seed;
 use std::fmt::Write;
 
-/// Answer without a claim.
+/// Answer that names no cause.
 const CANNOT_TELL: &str = "cannot_tell";
 /// Answer that there is no bottleneck.
 const NOTHING_WRONG: &str = "nothing_wrong";
@@ -17,7 +17,7 @@ pub(super) struct Tried<'a> {
     /// Runs with the seed, each paired with a run without it, immediately before or after. A null
     /// case has no second run.
     pub pairs: Vec<(Ran, Option<Ran>)>,
-    /// Why runs are missing.
+    /// Reasons why runs failed, which are therefore missing from `pairs`.
     pub failed: Vec<String>,
 }
 
@@ -26,15 +26,15 @@ pub(super) struct Tried<'a> {
 pub(super) enum Worth {
     Right,
     CannotTell,
-    /// The answer is steal time, and the hypervisor did take CPU time: true, but not the seed.
+    /// The answer is steal time, and xtask saw steal time too: true, but not the planted cause.
     Disturbed,
-    /// The answer names another cause.
+    /// The answer names a cause other than the planted one.
     Wrong,
 }
 
-/// Returns whether the answer is steal time that xtask read as well.
+/// Returns whether the answer is steal time and xtask's own reading confirms it.
 fn is_disturbed(ran: &Ran) -> bool {
-    /// Threshold of the rule for steal time.
+    /// Minimum fraction of a CPU's time, the same as in the rule for steal time.
     const STOLEN: f64 = 0.05;
     ran.finding == "stolen_cpu" && ran.stolen.is_some_and(|stolen| stolen >= STOLEN)
 }
@@ -180,7 +180,7 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     page
 }
 
-/// Returns the finding, and for steal time what xtask read itself.
+/// Formats the finding; for steal time, adds the value that xtask read itself.
 fn shown(ran: &Ran) -> String {
     match ran.stolen.filter(|_| is_disturbed(ran)) {
         Some(stolen) => format!("{} (the hypervisor took {:.0} %)", ran.finding, 100.0 * stolen),

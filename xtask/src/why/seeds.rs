@@ -9,11 +9,12 @@ use toml::{Table, Value};
 /// Directory with the seeds and the sender.
 pub(super) const FOLDER: &str = "lab/why";
 
-/// Requirements other than programs: this constant and the next two.
+/// Entry in a seed's `needs` list: a cgroup with a CPU quota, which requires root.
 pub(super) const QUOTA: &str = "quota";
-/// See [`QUOTA`].
+/// Entry in a seed's `needs` list: a change of a system-wide setting, which requires root and
+/// `--settings`.
 pub(super) const SETTINGS: &str = "settings";
-/// See [`QUOTA`].
+/// Entry in a seed's `needs` list: a choice of the receiving CPU, which requires root.
 pub(super) const RECEIVING_CPU: &str = "receiving-cpu";
 
 /// A bottleneck with a known cause, and the control run without that cause.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Work that segmentation and checksum offloads left undone in a frame: `virtio_net_hdr`.
 
-/// Length of `virtio_net_hdr`.
+/// Length of `virtio_net_hdr` in bytes.
 pub(super) const HEADER: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
@@ -10,10 +10,11 @@ const TCP_V4: u8 = 1;
 const UDP_FRAGMENTS: u8 = 3;
 const TCP_V6: u8 = 4;
 const UDP_SEGMENTS: u8 = 5;
-/// Flag in the GSO type: the segments carry ECN bits.
+/// Flag in the GSO type: the segments use ECN.
 const ECN: u8 = 0x80;
 
-/// Work that offloads left undone in a frame.
+/// Checksum and segmentation work that the sender left to hardware offloads, and that has not been
+/// done in this frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// Missing checksum: offset in the frame at which to start summing, and offset of the checksum
@@ -35,8 +36,8 @@ pub enum Segmentation {
 }
 
 impl Offload {
-    /// Parses a `virtio_net_hdr` in host byte order. A truncated header counts as no work left
-    /// undone.
+    /// Parses a `virtio_net_hdr` in host byte order. If the header is truncated, assumes that no
+    /// work was left undone.
     pub(super) fn decode(header: &[u8]) -> Self {
         let Some(header) = header.first_chunk::<HEADER>() else { return Self::default() };
         let number = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -51,8 +52,8 @@ impl Offload {
         Self { checksum: is_missing.then(|| (number(6), number(8))), segments }
     }
 
-    /// Returns whether IP fragmentation was left undone (UFO). Current kernels no longer offload
-    /// it.
+    /// Returns whether the frame is a UDP datagram that has yet to be split into IP fragments (UDP
+    /// fragmentation offload, UFO). Current kernels no longer have this offload.
     pub fn is_unfragmented_udp(&self) -> bool {
         self.segments == Some(Segmentation::Unknown(UDP_FRAGMENTS))
     }

@@ -54,17 +54,17 @@ const RING: &str = "use fewer queues, or free memory: each queue has a 4 MiB rin
 const FILTER: &str = "allow socket filters in this sandbox";
 const OLD: &str = "this kernel is too old: Linux 4.20 or later is needed";
 
-/// Rules for receiving.
+/// Which frames a receiver accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveRules {
     /// Whether to receive frames addressed to other stations too (promiscuous mode).
     pub promiscuous: bool,
 }
 
-/// A receiver's counters since the last query.
+/// Frames that the kernel counted for a receiver since the last call of [`PacketReceiver::counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Frames for this receiver, dropped ones included.
+    /// Frames for this receiver, including those in `drops`.
     pub frames: u64,
     /// Frames that the kernel dropped because the ring was full.
     pub drops: u64,
@@ -222,7 +222,7 @@ impl PacketReceiver {
         accept_none(&self.socket)
     }
 
-    /// Returns the counters since the last query.
+    /// Returns the frames and drops since the last call; zeros if the kernel does not report them.
     pub fn counts(&self) -> RingCounts {
         let mut counts = [0; 3];
         let read = get_at(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts);

@@ -39,7 +39,8 @@ impl PacketSender {
         let interface = super::interface_index(name)?;
         let socket = open(name)?;
         set(&socket, libc::PACKET_QDISC_BYPASS, &1, "PACKET_QDISC_BYPASS", OLD)?;
-        // Without the privilege to exceed the system's limit, the socket gets that limit.
+        // SO_SNDBUFFORCE requires CAP_NET_ADMIN. Without it, SO_SNDBUF sets the size, capped at
+        // net.core.wmem_max.
         let level = libc::SOL_SOCKET;
         let force = libc::SO_SNDBUFFORCE;
         set_at(&socket, level, force, &BUFFER_BYTES, "SO_SNDBUFFORCE", "").or_else(|_| {

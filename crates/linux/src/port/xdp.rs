@@ -34,12 +34,12 @@ const SENT_PER_CALL: u32 = 32;
 const RIGHT: &str = "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root";
 const BUSY: &str = "another program uses this queue; stop that program, or use io = \"af_packet\"";
 
-/// State shared by the two halves of a queue.
+/// State shared by a queue's receiver and sender.
 #[derive(Debug)]
 struct Queue {
     socket: OwnedFd,
     memory: Mapping,
-    /// Detached from the interface when the last queue is closed.
+    /// The XDP program, which is detached from the interface when the last queue is closed.
     _program: Option<Arc<Program>>,
     interface: u32,
 }
@@ -49,9 +49,10 @@ struct Queue {
 pub struct XdpReceiver {
     fill: Ring,
     filled: Ring,
-    /// Frame returned by the last call. The next call returns its memory to the kernel.
+    /// Address of the frame returned by the last `receive`. The next call gives its memory back to
+    /// the kernel.
     taken: Option<u64>,
-    /// The kernel's counts at the start.
+    /// The kernel's drop counts at the last call of [`Self::start`].
     at_start: XdpCounts,
     queue: Arc<Queue>,
 }
@@ -77,9 +78,10 @@ pub struct XdpCounts {
 }
 
 impl XdpCounts {
-    /// Decodes `xdp_statistics`: six 64-bit numbers, of which `rx_dropped` counts every frame for
-    /// which there was no room in the UMEM. Those for which the fill ring was empty are counted in
-    /// `rx_fill_ring_empty_descs` too; the rest were too long. `rx_ring_full` counts other frames.
+    /// Decodes `xdp_statistics`, six 64-bit counters. `rx_dropped` counts every frame for which
+    /// there was no room in the UMEM: those that found the fill ring empty, which
+    /// `rx_fill_ring_empty_descs` counts too, and those that were too long. `rx_ring_full` counts
+    /// other frames.
     fn decode(words: &[u32; 12]) -> Self {
         let number = |index: usize| {
             let [a, b, c, d] = words[2 * index].to_ne_bytes();
@@ -91,7 +93,7 @@ impl XdpCounts {
         Self { ring_full: ring_full + dropped - too_long, too_long }
     }
 
-    /// Returns the frames dropped since `earlier`.
+    /// Returns the drops after the counts in `earlier` were read.
     fn since(self, earlier: Self) -> Self {
         Self {
             ring_full: self.ring_full.saturating_sub(earlier.ring_full),
@@ -245,7 +247,8 @@ impl XdpReceiver {
 
     /// Starts receiving: discards frames received earlier, and counts losses from now on.
     pub fn start(&mut self) {
-        // Frames may arrive faster than they are discarded; the earlier ones all fit in the ring.
+        // Bounded, because frames may arrive faster than they are discarded. All earlier frames fit
+        // in the ring, which has this number of entries.
         for _ in 0..FRAMES {
             if self.receive().is_none() {
                 break;
@@ -254,7 +257,7 @@ impl XdpReceiver {
         self.at_start = self.read_counts();
     }
 
-    /// Returns the frames that the kernel dropped since the start.
+    /// Returns the frames that the kernel dropped since the last call of [`Self::start`].
     pub fn counts(&self) -> XdpCounts {
         self.read_counts().since(self.at_start)
     }
@@ -331,10 +334,10 @@ impl XdpSender {
         !self.is_behind
     }
 
-    /// Makes the kernel send the frames in the transmit ring, with no more calls than it needs for
-    /// them. A call ends early if the interface is full or drops a frame, or if the socket's send
-    /// buffer is full; the remaining frames are left to the next send or flush. Whether a call sent
-    /// something cannot be determined: before Linux 6.17, the kernel does not publish its progress
+    /// Makes the kernel send the frames in the transmit ring, with the minimum number of calls. A
+    /// call ends early if the interface is full or drops a frame, or if the socket's send buffer is
+    /// full; the next send or flush continues with the remaining frames. It cannot be determined
+    /// whether a call sent any frame: before Linux 6.17, the kernel does not publish its progress
     /// until the ring is empty.
     fn kick(&mut self) -> Option<SendRefusal> {
         let socket = self.queue.socket.as_raw_fd();

@@ -62,8 +62,8 @@ pub fn send_batch(socket: &impl AsFd, batch: &mut Batch) -> io::Result<usize> {
     sent.map(|(messages, _)| messages)
 }
 
-/// Receives up to a batch of messages with one system call, waiting only for the first message.
-/// Returns the number of messages and their total size in bytes.
+/// Receives the messages that have arrived, at most a batch, with one system call; waits only if
+/// there are none. Returns the number of messages and their total size in bytes.
 ///
 /// # Errors
 /// Returns an error if no message arrives within the socket's read timeout, or if an error is
@@ -110,7 +110,7 @@ pub fn send_zerocopy(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 /// Completed calls of [`send_zerocopy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
-    /// Number of calls.
+    /// Number of completed calls.
     pub calls: u64,
     /// Number of zero-copy calls whose bytes the kernel copied after all, as it does on loopback.
     pub copied: u64,

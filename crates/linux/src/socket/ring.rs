@@ -25,9 +25,9 @@ pub enum Order {
 pub struct Sent {
     /// Number of messages of which at least one byte was sent.
     pub messages: u64,
-    /// Number of bytes.
+    /// Number of bytes sent.
     pub bytes: u64,
-    /// Number of messages that a full queue refused (ENOBUFS).
+    /// Number of messages that the kernel refused because a queue was full (ENOBUFS).
     pub refused: u64,
 }
 
@@ -41,16 +41,16 @@ pub struct SendRing {
     outstanding: u32,
 }
 
-/// Number of expired time limits after which a call stops waiting for the kernel. The requests are
-/// cancelled after the first.
+/// Number of expired time limits after which [`SendRing::send`] stops waiting for the kernel. It
+/// cancels the requests when the first one expires.
 const TIMEOUTS: u32 = 20;
 
-/// `user_data` of requests.
+/// `user_data` of a request, by which its completion is recognized.
 const SEND: u64 = 1;
 const CANCEL: u64 = 2;
 
 impl SendRing {
-    /// Creates a ring for `per_call` copies of `message` per call, at least 1.
+    /// Creates a ring that sends `per_call` copies (at least 1) of `message` per call.
     ///
     /// # Errors
     /// Returns an error if the kernel is older than 5.11, or if io_uring is disabled or forbidden,
@@ -78,13 +78,13 @@ impl SendRing {
         Ok(Self { ring, message, per_call, order, outstanding: 0 })
     }
 
-    /// Sends the copies on a connected socket, and waits for at most `within` until all are sent.
-    /// Then cancels the rest.
+    /// Sends all copies of the message on a connected socket, waiting for at most `within`. When
+    /// the time limit expires, cancels the copies that have not been sent.
     ///
     /// # Errors
     /// Returns the first error if nothing could be sent: `TimedOut` if the time limit expired.
-    /// Returns `ResourceBusy` if the kernel does not complete cancelled requests, which it cannot
-    /// cancel before Linux 5.19; the ring is then unusable.
+    /// Returns `ResourceBusy`, after which the ring is unusable, if the kernel does not complete
+    /// the cancelled requests; before Linux 5.19, it cannot cancel them.
     pub fn send(&mut self, socket: &impl AsFd, within: Duration) -> io::Result<Sent> {
         self.submit(socket)?;
         let mut sent = Sent::default();
@@ -154,7 +154,7 @@ impl SendRing {
                     sent.messages += u64::from(bytes > 0);
                     sent.bytes += bytes;
                 }
-                // Also cancelled: requests linked to one that failed.
+                // Requests linked to a failed request are cancelled too.
                 Err(_) if done.result() == -libc::ECANCELED => {}
                 Err(_) => {
                     sent.refused += u64::from(done.result() == -libc::ENOBUFS);
@@ -190,7 +190,7 @@ mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
-    /// Returns a ring, or prints why there is none.
+    /// Returns a ring; prints the reason and returns `None` if io_uring is unavailable.
     fn ring(message: Vec<u8>, per_call: u32, order: Order) -> Option<SendRing> {
         match SendRing::new(message, per_call, order) {
             Ok(ring) => Some(ring),
@@ -246,7 +246,7 @@ mod tests {
         let (sender, receiver) = connected();
         let sent = ring.send(&sender, Duration::from_millis(50)).unwrap();
         assert!(sent.bytes > 0 && sent.bytes < 128 << 20, "{sent:?}");
-        // The receive window may still open a little, so that the next calls send some bytes.
+        // The receive window may still open a little, in which case the next calls send some bytes.
         let error = (0..100).find_map(|_| ring.send(&sender, Duration::from_millis(50)).err());
         assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
         drop(receiver);

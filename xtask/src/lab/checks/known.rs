@@ -109,8 +109,8 @@ fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, Stri
     }
 }
 
-/// Checks the lines `between EVENT CASES TOTAL`: all reads were between the kernel's own reads
-/// before and after.
+/// Checks the line `between EVENT CASES TOTAL`: in all cases, the user-mode read must be between
+/// the kernel's reads before and after it.
 fn between(text: &str, event: &str) -> Result<String, String> {
     let lines = numbers(text, &format!("between {event}"));
     let Some([cases, of]) = lines.first().map(Vec::as_slice) else {

@@ -7,8 +7,8 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
 
-/// Loop iterations in the shorter of two runs that are otherwise identical: even the numbers of
-/// digits to parse are the same.
+/// Loop iterations in the shorter of two runs that are otherwise identical. Both numbers have the
+/// same number of digits, so that parsing them takes the same number of instructions.
 const SHORT: u64 = 1_000_000;
 const LONG: u64 = 9_000_000;
 
@@ -44,9 +44,9 @@ const ROTATED: usize = 8;
 /// The check fails if at least this many runs have an interval that misses the true value.
 const TOO_MANY: usize = 6;
 
-/// Maximum difference between two runs of one program: a few instructions in 10^8. A counter that
-/// is off for a time slice would miss 10^5. In one test, one of nine runs counted one instruction
-/// more than the others.
+/// Maximum difference between the counts of two runs of one program: a few instructions out of
+/// 10^8. If a counter were off for a time slice, 10^5 instructions would be missing. In one test,
+/// one of nine runs counted one instruction more than the others.
 const MOST_APART: u64 = 4;
 
 /// A workload of about 0.3 s of guest time, in user and kernel mode, in phases of about 0.1 ms

@@ -50,8 +50,8 @@ fn held(answer: &Answer) -> Result<String, String> {
     }
 }
 
-/// Checks that the intervals contain the known shares, or that the probe says why there are no
-/// intervals.
+/// Checks that the loops' intervals contain the known shares, or that the probe says why there are
+/// no intervals.
 fn held_or_doubted(answer: &Answer) -> Result<String, String> {
     let doubt = answer.output.lines().find(|line| line.contains("cannot tell, because"));
     match (answer.status, doubt) {

@@ -295,8 +295,8 @@ fn repeated_start() -> Vec<Question> {
     ]
 }
 
-/// Returns module loads that must fail, followed by commands that print the kernel log and check
-/// that access is still closed.
+/// Returns module loads that must fail, followed by commands that print the kernel log and show
+/// that user access is still closed.
 fn refusals() -> Vec<Question> {
     vec![
         command("busy", &format!("{PROGRAM} hold {}", load(""))),

@@ -20,8 +20,8 @@ const CHECKS: [&str; 10] = [
 /// Architectural numbers of the events counted by QEMU (its target/arm/helper.c, pm_events).
 const EMULATED: [u64; 3] = [0x00, 0x08, 0x11];
 
-/// A program's expected number of instructions and result for `n`; the number is `None` if it must
-/// be taken from the program's listing.
+/// A function that returns, for `n`, a program's expected number of instructions and its result.
+/// The number is `None` if it must be taken from the program's disassembly.
 type Truth = fn(u64) -> (Option<u64>, u64);
 
 /// Programs as in `lab/pmu/programs.S`, which derives these numbers from the instructions.
@@ -116,7 +116,7 @@ pub(super) fn uncounted(console: &str) -> Result<(), String> {
     let cycles = runs.iter().map(|(_, numbers)| numbers.get(2).copied().unwrap_or(0));
     match cycles.max() {
         Some(1..) => Ok(()),
-        _ => Err("the counter of cycles does not move".to_owned()),
+        _ => Err("the cycle counter does not advance".to_owned()),
     }
 }
 
@@ -129,7 +129,7 @@ fn events(console: &str) -> Result<(usize, usize), String> {
         _ => true,
     };
     if let Some((name, numbers)) = events.iter().find(is_wrong) {
-        return Err(format!("the event {name} with {numbers:?} differs from the emulator's count"));
+        return Err(format!("event {name}: {numbers:?} differs from the emulator's count"));
     }
     let counted = events.iter().filter(|(_, numbers)| numbers[1] > 0).count();
     match counted == EMULATED.len() {

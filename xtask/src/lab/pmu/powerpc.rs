@@ -29,8 +29,8 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Six events at once. An event that any counter can count yields to those that only one or two
-    // can count.
+    // Six events at once. An event that any counter can count leaves its counter to an event that
+    // only one or two counters can count.
     Load {
         parameters: "events=PM_CYC,PM_INST_CMPL,PM_ST_CMPL,PM_L1_DCACHE_MISS,PM_L2_HIT,0x61d",
         works: true,
@@ -49,8 +49,8 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Counters 5 and 6 each count one of the two events that both support, whichever was assigned
-    // first.
+    // Two events that both counter 5 and counter 6 can count: each gets one of these counters,
+    // whatever the order of assignment.
     Load {
         parameters: "events=PM_L2_HIT,0x505,PM_L1_DCACHE_MISS,PM_LD_CMPL",
         works: true,
@@ -62,7 +62,7 @@ const LOADS: [Load; 13] = [
             AS_WRITTEN,
         ],
     },
-    // Register value: 9 << 16 | 0x2b << 6, and no counting in supervisor state.
+    // MMCR0 holds 9 << 16 | 0x2b << 6 and the bit that stops counting in supervisor state.
     Load {
         parameters: "events=PM_LD_MISS_EXCEED_L1_CYC threshold=9 threshold_by_32=1 user_only=1",
         works: true,
@@ -105,7 +105,8 @@ const LOADS: [Load; 13] = [
         works: false,
         says: &["no counter of this processor has it"],
     },
-    // Refused loads leave nothing behind, and the registers were restored.
+    // A valid load after the refused ones: those left nothing behind, and the registers were
+    // restored.
     Load {
         parameters: "events=PM_BR_FOLDED",
         works: true,
@@ -136,7 +137,7 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
         Load { parameters: "", works: false, says: &["has no counters that are known here"] };
     let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
-    // An event that is not counted has no count, rather than 0.
+    // The emulator counts nothing, so the counts are shown as null rather than 0.
     let output = answers[1].output.replace(" count 0\n", " count null\n");
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const TURN: u64 = 2;
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
-/// Upper bound on the instructions around the loop: a call, a return, and differences in the code
-/// that the compiler generates for the same reads elsewhere.
+/// Upper bound on the instructions around the loop: a call, a return, and what the compiler may add
+/// because it generates different code for the same reads in different places.
 const MOST_AROUND: u64 = 24;
 
-/// Returns a command that runs the regions on this CPU.
+/// Returns the command that runs `known regions` on this CPU.
 pub(super) fn asked(name: &str, cpu: u32) -> Question {
     Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
 }
@@ -54,7 +54,7 @@ pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     turns_are_counted(text, Of::Every)
 }
 
-/// Like [`least_exact`], by perf.
+/// Like [`least_exact`], but for counts by perf.
 pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Least)
@@ -84,30 +84,30 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let lengths: BTreeSet<u64> = runs.iter().map(|(turns, _)| *turns).collect();
         let is_little = around.iter().all(|around| around.is_some_and(|count| count < MOST_AROUND));
         if around.len() != 1 || !is_little || lengths != BTreeSet::from(LENGTHS) {
-            return Err(format!("{event}: not {TURN} a turn for each of {LENGTHS:?}: {runs:?}"));
+            return Err(format!("{event}: not {TURN} per iteration for {LENGTHS:?}: {runs:?}"));
         }
     }
     Ok(())
 }
 
-/// Checks that there are no counts, since the thread may run on both CPUs.
+/// Checks that there are no counts if the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
     nothing(text, "must be pinned to one CPU; it may currently run on CPUs 0-1; try: taskset -c ")
 }
 
-/// Checks that there are no counts, since perf revoked access to the registers, and that the module
-/// reports it.
+/// Checks that there are no counts after perf has revoked access to the registers, and that the
+/// module reports this.
 pub(super) fn closed(text: &str) -> Result<(), String> {
     nothing(text, "another program disabled the counters of CPU 0")
 }
 
-/// Checks that there are no counts, since the kernel has no driver, and no module is loaded.
+/// Checks that there are no counts if the kernel has no PMU driver and no module is loaded.
 pub(super) fn no_driver(text: &str) -> Result<(), String> {
     nothing(text, "the device tree")?;
     says(text, "sudo insmod pmu_user.ko")
 }
 
-/// Checks that there are no counts, since access was revoked inside a region, and that the program
+/// Checks that there are no counts after access was revoked inside a region, and that the program
 /// continues.
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;
@@ -118,14 +118,14 @@ pub(super) fn closing(text: &str) -> Result<(), String> {
 fn nothing(text: &str, reason: &str) -> Result<(), String> {
     match counts(text).first() {
         None => says(text, reason),
-        Some(count) => Err(format!("`{count}` where nothing can be counted")),
+        Some(count) => Err(format!("`{count}`, although nothing can be counted")),
     }
 }
 
 fn says(text: &str, what: &str) -> Result<(), String> {
     match text.contains(what) {
         true => Ok(()),
-        false => Err(format!("it does not say `{what}`: {text}")),
+        false => Err(format!("the output does not contain `{what}`: {text}")),
     }
 }
 

@@ -7,11 +7,11 @@ use super::run::{Mode, Ran, Settings, grouped, percent};
 use super::{MANY, Results, an2581, find};
 use std::fmt::Write;
 
-/// Minimum ratio of context-management instructions under `per-task` to those under `exclusive`,
-/// for the traffic load.
+/// Goal: under the traffic load, `per-task` executes at least this many times the
+/// context-management instructions of `exclusive`.
 const LEAST_RATIO: f64 = 5.0;
-/// Maximum percentage of context management under `exclusive` and `hooked`, if tasks do more than
-/// guarded calls.
+/// Goal: under `exclusive` and `hooked`, context management takes at most this percentage of all
+/// instructions if tasks do more than guarded calls.
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 

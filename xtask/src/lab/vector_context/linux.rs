@@ -148,8 +148,8 @@ fn count(
     Ok(parse_counts(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
 }
 
-/// Parses the values for [`LINUX_MARKS`], which come after the count of all instructions and before
-/// the two longest stretches.
+/// Parses the values for [`LINUX_MARKS`]. They follow the total number of instructions and precede
+/// the lengths of the two longest stretches.
 fn parse_counts(text: &str) -> Option<[u64; 2]> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [_, traps, saves, _, _] = all?.try_into().ok()?;
@@ -160,7 +160,7 @@ fn parse_counts(text: &str) -> Option<[u64; 2]> {
 pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
         None => Ok(()),
-        Some(case) => Err(Obstacle::Failed(format!("more than a twentieth apart: {case}"))),
+        Some(case) => Err(Obstacle::Failed(format!("more than 5 % apart: {case}"))),
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) const MOST_PER_COMPARISON: u64 = 20;
 pub(super) const COMPARED: [&str; 6] =
     ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
 
-/// Load in which packets arrive with interrupts and a waiting task handles them. The remaining time
-/// is background.
+/// Load in which packets arrive with interrupts, and a waiting task handles them. The background
+/// runs in the remaining time.
 pub(super) const TRAFFIC: Settings = Settings {
     mode: Mode::Load,
     check: false,
@@ -34,8 +34,8 @@ pub(super) const TRAFFIC: Settings = Settings {
     switches: 0,
 };
 
-/// Load in which all tasks but one always have packets and share the time that interrupts leave
-/// them. Interrupts wake the remaining task. Long enough for six time slices at 60 ticks/s.
+/// Load in which all tasks but one always have packets, and share the time that interrupts leave.
+/// Interrupts wake the other task. The duration is enough for six time slices at 60 ticks/s.
 pub(super) const BUSY: Settings = Settings { busy: 3, duration_ms: 100, ..TRAFFIC };
 
 /// A table row: the varied setting, and all settings.

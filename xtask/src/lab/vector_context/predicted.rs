@@ -31,7 +31,8 @@ fn preemption(mode: Mode) -> &'static str {
     }
 }
 
-/// Returns the models' prediction; `None` for the operating system's schemes.
+/// Returns the models' prediction for a run; `None` for the operating system's schemes, which have
+/// no model.
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);

@@ -126,8 +126,8 @@ pub(super) struct Counted {
     pub(super) harness: u64,
     pub(super) kernel: u64,
     pub(super) background: u64,
-    /// Longest stretches, in instructions: with interrupts disabled, and from an interrupt to its
-    /// service.
+    /// Lengths of the longest stretches of code, in instructions: with interrupts disabled
+    /// (`closed`), and from the beginning of an interrupt until it is served (`entry`).
     pub(super) closed: u64,
     pub(super) entry: u64,
 }

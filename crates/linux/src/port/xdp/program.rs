@@ -32,7 +32,7 @@ const REDIRECT_MAP: u64 = 51;
 const PASS: u64 = 2;
 
 /// Size of the attributes passed to bpf(2), in 32-bit words: enough for the commands used here.
-/// Unused words are 0.
+/// Words that a command does not use are 0.
 const WORDS: usize = 16;
 
 /// An XDP program attached to an interface, with its map of sockets (XSKMAP). Detached on drop.

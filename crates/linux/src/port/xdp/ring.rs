@@ -22,7 +22,7 @@ const ADDRESS: usize = 8;
 /// Ring flag: the kernel needs a wakeup.
 const NEED_WAKEUP: u32 = 1;
 
-/// One ring.
+/// A ring of an AF_XDP socket, of which this program is either the producer or the consumer.
 #[derive(Debug)]
 pub(super) struct Ring {
     memory: Shared,
@@ -33,7 +33,7 @@ pub(super) struct Ring {
     size: u32,
     /// Index of the next entry that this side writes or reads.
     next: u32,
-    /// The kernel's index, as last read.
+    /// The kernel's index in this ring, as last read.
     other: u32,
 }
 
@@ -44,7 +44,7 @@ impl Ring {
         let mut words = [0; 32];
         get_at(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut words)
             .ok_or_else(|| Error::last("getsockopt", "XDP_MMAP_OFFSETS".to_owned(), OLD))?;
-        // Offsets are small, so one of the two halves of each is 0.
+        // An offset is a 64-bit number, but small, so one of its two 32-bit halves is 0.
         let offset = |ring: usize, field: usize| {
             let at = 2 * (4 * ring + field);
             (words[at] | words[at + 1]) as usize
@@ -151,10 +151,10 @@ impl Ring {
         self.memory.atomic(self.producer).load(Ordering::Acquire).wrapping_sub(self.next)
     }
 
-    /// Returns the number of published entries that the kernel has not read yet, as far as it has
-    /// published that.
+    /// Returns the number of published entries that the kernel has not consumed yet, according to
+    /// the last consumer index that it published.
     pub(super) fn unread(&self) -> u32 {
-        // Relaxed: only a count; what the kernel has sent is read from the completion ring.
+        // Relaxed: this is only a count. The completion ring shows which frames have been sent.
         self.next.wrapping_sub(self.memory.atomic(self.consumer).load(Ordering::Relaxed))
     }
 

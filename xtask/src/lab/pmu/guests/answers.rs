@@ -102,7 +102,8 @@ impl Answers {
         }
         self.says(&name("perf alongside"), "perf does not count")?;
         match guest.has_user_reads {
-            // Linux's driver controls access on this guest, and revokes it from others.
+            // On this guest, Linux's driver controls user access to the counters, and revokes
+            // access that others have enabled.
             true => self.is_closed(&name("open alongside"))?,
             false => self.counts(&name("open alongside"))?,
         }
