@@ -13,6 +13,7 @@ use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
+use super::requests;
 use super::roles::{is_accepted, on_servers};
 use super::waits::Wait;
 use linerate_record::stats::Estimate;
@@ -151,7 +152,10 @@ impl GainModel {
             Self::LockReleased => {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
             }
-            Self::MoreOnTheWay => "client connections / server connections (Little's law)",
+            Self::MoreOnTheWay => {
+                "waiting clients / requests at servers, at most client connections / server \
+                 connections (Little's law)"
+            }
             Self::AsMeasured(_, source) => source,
             Self::AtLeast(model) => model.method(),
             Self::Unknown(_) => "not predicted",
@@ -334,15 +338,17 @@ fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate
     Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }
 
-/// Predicts the gain from keeping one request in flight per client.
+/// Predicts the gain from keeping one request in flight per client. Clients that often have none
+/// gain less.
 fn more_on_the_way<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Factor for the low end of the gain: the servers may be the next limit.
     const OF_CLIENTS: f64 = 0.2;
-    let more = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+    let most = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+    let more = requests::queued_per_request(facts).map_or(most, |queued| queued.min(most));
     let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-    let value = (100.0 * more).min(room);
+    let [value, most] = [more, most].map(|gain| (100.0 * gain).min(room));
     let low = OF_CLIENTS * value;
-    Some(Estimate { value, low, high: 1.2 * value, ..Estimate::exactly(value) })
+    Some(Estimate { value, low, high: 1.2 * most, ..Estimate::exactly(value) })
 }
 
 /// Predicts the gain from keeping more requests in flight at the server that a thread waits for. A

@@ -282,6 +282,9 @@ pub enum Measure {
     /// Number of requests pending at servers, relative to the number of clients that are waiting
     /// for a reply.
     PendingAtServers,
+    /// Mean number of clients that are waiting for a reply, beyond the number of requests pending
+    /// at servers.
+    QueuedForServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,
     /// CPU time of child processes that ended within the window, in CPUs.

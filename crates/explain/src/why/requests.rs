@@ -6,7 +6,7 @@
 //! The fraction of time in which a reply is pending but all threads sleep is therefore at least the
 //! fraction in which any reply is pending, minus the CPU demand of all threads together.
 
-use super::facts::{Facts, sampled};
+use super::facts::{Facts, counted, sampled};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{RequestCounts, ThreadActivity};
 
@@ -51,6 +51,22 @@ pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
     Some(sampled(share, counts.readings))
+}
+
+/// Returns the mean number of clients that wait for a reply, beyond the mean number of requests at
+/// other servers: these clients' requests wait for something else first.
+pub(super) fn queued_for_servers(facts: &Facts<'_>) -> Option<Estimate> {
+    let counts = counts(facts)?;
+    let readings = counts.readings as f64;
+    let mean = |mean: f64| counted((mean * readings).round() as u64, readings);
+    Some(mean(counts.pending_mean)?.minus(mean(counts.awaiting_mean)?))
+}
+
+/// Returns the mean number of clients whose requests wait for something else first, per request at
+/// other servers; `None` if there are none of the latter.
+pub(super) fn queued_per_request(facts: &Facts<'_>) -> Option<f64> {
+    let counts = counts(facts).filter(|counts| counts.awaiting_mean > 0.0)?;
+    Some((counts.pending_mean / counts.awaiting_mean - 1.0).max(0.0))
 }
 
 /// Returns the server whose replies the program awaits most often.

@@ -404,6 +404,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "calls_per_s" => (M::CallsPerSecond, Number),
         "bytes_per_call" => (M::BytesPerCall, Bytes),
         "clients_per_server" => (M::ClientsPerServer, Number),
+        "queued_for_servers" => (M::QueuedForServers, Number),
         "on_storage" => (M::AsleepIn(Wait::Storage), Percent),
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),

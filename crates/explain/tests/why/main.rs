@@ -16,6 +16,7 @@ mod properties;
 mod queues;
 mod runtimes;
 mod seeds;
+mod servers;
 mod sharing;
 mod sleeping;
 mod table;

@@ -8,7 +8,7 @@ use crate::calls::{
 };
 use crate::example::{
     ELAPSED_S, absent, cpu, features, functions, in_kernel, interface, observation, packets,
-    poller, privileged, qdisc, sender, share, socket, testpmd, thread,
+    poller, privileged, qdisc, requests, sender, share, socket, testpmd, thread,
 };
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
@@ -204,6 +204,7 @@ pub(crate) fn waiting_for_peer() -> Observation {
     let servers = (0..4).map(|n| carried(format!("10.0.0.1:4000{n}"), "10.0.0.3:8080"));
     Observation {
         sockets: [listen].into_iter().chain(clients).chain(servers).collect(),
+        requests: Some(requests(30.0, 4.0)),
         packets: packets(14_000, 1_400_000),
         ..observation(vec![proxy])
     }

@@ -223,6 +223,13 @@ pub struct TcpCounts {
     pub segments_in: u64,
     /// Segments sent.
     pub segments_out: u64,
+    /// Segments received that carry data, which excludes pure acknowledgements; `null` in older
+    /// records.
+    #[serde(default)]
+    pub data_segments_in: Option<u64>,
+    /// Segments sent that carry data; `null` in older records.
+    #[serde(default)]
+    pub data_segments_out: Option<u64>,
     /// Segments retransmitted.
     pub retransmitted: u64,
     /// Spurious retransmissions: segments that the peer already had, according to its DSACKs,
@@ -369,6 +376,25 @@ impl QdiscCounts {
     /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
+    }
+}
+
+impl TcpCounts {
+    /// Returns whether practically all data flows in one direction, as in a download or a
+    /// subscription, so that the segments cannot be requests and their replies.
+    pub fn is_one_way(&self) -> bool {
+        /// Minimum ratio of segments with data. With requests and replies, the longer of the two
+        /// takes up to 16 segments.
+        const SEGMENTS: u64 = 20;
+        /// Minimum ratio of bytes, for records without counts of segments with data.
+        const BYTES: u64 = 1000;
+        let are_unequal =
+            |one: u64, other: u64, ratio: u64| one.max(other) >= ratio * one.min(other);
+        let bytes = are_unequal(self.bytes_received, self.bytes_acked, BYTES);
+        match self.data_segments_in.zip(self.data_segments_out) {
+            Some((0, 0)) | None => bytes,
+            Some((received, sent)) => bytes || are_unequal(received, sent, SEGMENTS),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! Measures of TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::super::roles::is_accepted;
+use super::super::roles::{has_requests, is_accepted};
 use super::counts::{bytes, flows, of_rate, peer_window};
 use super::opened::{cost, own_opened};
 use super::{Measure, costs};
@@ -77,8 +77,11 @@ impl Measure {
             (Self::ConnectionTime, _) => cost(facts),
             (Self::Flows, _) => flows(facts),
             (Self::ClientsPerServer, _) => {
-                let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
-                let servers = facts.connections().count() - clients;
+                let (clients, servers): (Vec<_>, Vec<_>) = facts
+                    .connections()
+                    .filter(|socket| has_requests(socket))
+                    .partition(|socket| is_accepted(facts, socket));
+                let (clients, servers) = (clients.len(), servers.len());
                 (servers > 0).then(|| Estimate::exactly(clients as f64 / servers as f64))
             }
             _ => None,

@@ -4,7 +4,7 @@
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
-use super::super::roles::on_servers;
+use super::super::roles::{on_asked_servers, on_servers};
 use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
 use linerate_record::stats::Estimate;
@@ -112,9 +112,9 @@ pub(super) fn of_rate(bytes: f64, rate: f64, tcp: &TcpCounts) -> Estimate {
     Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) }
 }
 
-/// Like [`on_servers`], but `None` if the thread's system calls could not be read.
+/// Like [`on_asked_servers`], but `None` if the thread's system calls could not be read.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    (!thread.asleep_on.is_empty()).then(|| share(on_servers(facts, thread)))
+    (!thread.asleep_on.is_empty()).then(|| share(on_asked_servers(facts, thread)))
 }
 
 /// Returns the number of page faults over all threads.
@@ -397,8 +397,8 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
     // While the thread waits for a server's reply, it does not read packets from other peers.
-    let on_server = asleep_on_server(facts, thread)?.value;
-    Some((time_in(thread, Wait::Input)? - on_server).max(0.0) + timer)
+    let on_servers = on_servers(facts, thread);
+    Some((time_in(thread, Wait::Input)? - on_servers).max(0.0) + timer)
 }
 
 /// Converts an estimate to a lower bound: removes the upper end of its interval.

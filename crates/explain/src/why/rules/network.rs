@@ -299,14 +299,25 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.7, "its threads have headroom"),
             at_least(M::Asleep, 0.3, "the program waits"),
             at_least(M::ClientsPerServer, 2.0, "two or more clients share each server connection"),
+            at_least(M::AwaitingServers, 0.5, "below that, the server connections are mostly free"),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
+            at_least(
+                M::QueuedForServers,
+                0.5,
+                "below that, hardly any request waits for another one's reply",
+            ),
         ],
-        symptoms: 0,
+        symptoms: 3,
         explained_by: STALLS_AND_LOCKS,
         gain: GainModel::MoreOnTheWay,
         then_limited_by: Next::Is("the servers, or the program's own CPU"),
         sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients per \
-                   server connection: requests wait for a free connection, or for a lock that \
-                   admits one at a time.",
+                   server connection: on average, {queued_for_servers} requests wait for a free \
+                   connection, or for a lock that admits one at a time.",
         fix: "Allow more connections to the servers (maxconn, upstream keepalive, pool size), and \
               do not hold a lock while waiting for a reply",
         workaround: Some(
