@@ -34,6 +34,7 @@ mod profiling;
 mod quotas;
 mod reader;
 mod refusal;
+mod resident;
 pub mod sampler;
 mod sleep;
 mod sockets;

@@ -147,7 +147,7 @@ impl GainModel {
             }
             Self::MoreCpus => {
                 "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
-                 used"
+                 used, and that flows are not split"
             }
             Self::LockReleased => {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
@@ -260,13 +260,19 @@ impl GainModel {
             Self::NotStopped => not_stopped(facts, subject),
             Self::MoreCpus => {
                 // On a receiving CPU, all work counts, no matter which thread it is for.
-                let (used, least) = match subject {
-                    Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
-                    _ => (facts.used_cpus(), 0.1),
+                let (used, least, flows) = match subject {
+                    Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0, f64::INFINITY),
+                    _ => {
+                        let flows = Measure::Flows.of(facts, subject);
+                        let most = flows.map_or(f64::INFINITY, |flows| flows.high);
+                        (facts.used_cpus(), 0.1, most)
+                    }
                 };
                 let high = 100.0 * facts.idle_cpus()? / used.max(0.01);
-                let value = 0.7 * high;
-                Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
+                // The largest flow stays on one thread.
+                let [value, low, high] =
+                    [0.7, least, 1.0].map(|part| (part * high).min(100.0 * (flows - 1.0)));
+                Some(Estimate { value, low, high, ..Estimate::exactly(0.0) })
             }
             Self::LockReleased => lock_released(facts, subject),
             Self::MoreOnTheWay => more_on_the_way(facts, subject),

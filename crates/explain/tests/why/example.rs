@@ -97,6 +97,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         threads_left_out: 0,
         ended_threads_cpus: None,
         ended_children_cpus: None,
+        memory: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,

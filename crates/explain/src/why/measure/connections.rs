@@ -3,7 +3,8 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::{has_requests, is_accepted};
-use super::counts::{bytes, flows, of_rate, peer_window};
+use super::counts::{bytes, of_rate, peer_window};
+use super::flows::flows;
 use super::opened::{cost, own_opened};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
