@@ -58,8 +58,8 @@ fn processes(root: &Root, pids: &[u32]) -> BTreeMap<u32, Process> {
 }
 
 fn process(root: &Root, pid: u32, now_ticks: Option<u64>) -> Option<Process> {
-    /// Age of a recent process, in USER_HZ ticks: 60 s. A page is copied at the first write only, so
-    /// most are copied in the first minute under load.
+    /// Age of a recent process, in USER_HZ ticks: 60 s. A page is copied at the first write only,
+    /// so most are copied in the first minute under load.
     const RECENT: u64 = 6000;
     let stat = stat(root, pid)?;
     let sizes = root.text(&format!("proc/{pid}/statm"))?;

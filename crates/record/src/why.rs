@@ -148,8 +148,8 @@ impl Observation {
     }
 }
 
-/// Memory of the program's processes, which shows why their pages fault. Of more than 256 processes,
-/// only 256 are included.
+/// Memory of the program's processes, which shows why their pages fault. Of more than 256
+/// processes, only 256 are included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramMemory {

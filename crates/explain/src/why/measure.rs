@@ -10,6 +10,7 @@ mod instructions;
 mod opened;
 mod packets;
 mod received;
+mod servers;
 mod sleeps;
 
 use self::counts::{
@@ -292,8 +293,10 @@ pub enum Measure {
     /// Number of requests pending at servers, relative to the number of clients that are waiting
     /// for a reply.
     PendingAtServers,
-    /// Mean number of clients that are waiting for a reply, beyond the number of requests pending
-    /// at servers.
+    /// Requests to servers per request of a client, counted in segments with data.
+    AskedPerRequest,
+    /// Mean number of clients that are waiting for a reply, beyond the number of connections to
+    /// servers.
     QueuedForServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,

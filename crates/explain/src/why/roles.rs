@@ -52,7 +52,7 @@ fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&
 /// Returns whether the program sent requests on a connection within the window, rather than only
 /// receiving data, as a subscriber does.
 fn asks(socket: &SocketCounts) -> bool {
-    socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0 && !tcp.is_one_way())
+    socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
 }
 
 /// Returns the UDP sockets connected to a server, except those whose local address is shared with
@@ -66,8 +66,17 @@ fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCount
     udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
 }
 
-/// Returns whether a connection carries requests and replies, rather than a stream.
-pub(super) fn has_requests(socket: &SocketCounts) -> bool {
+/// Iterates over the connections of clients that carry requests and replies rather than a stream.
+pub(super) fn clients<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    facts.connections().filter(|one| has_requests(one) && is_accepted(facts, one))
+}
+
+/// Like [`clients`], but for the connections that the program opened to other servers.
+pub(super) fn servers<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    facts.connections().filter(|one| has_requests(one) && !is_accepted(facts, one))
+}
+
+fn has_requests(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| !tcp.is_one_way())
 }
 

@@ -111,7 +111,8 @@ impl Measure {
             }
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
-            Self::QueuedForServers => ("waiting clients - requests pending at servers", "requests"),
+            Self::AskedPerRequest => ("segments to servers / segments from clients", "ratio"),
+            Self::QueuedForServers => ("waiting clients - connections to servers", "requests"),
             Self::LockQueue => ("threads waiting for a lock", "threads"),
             Self::AwaitingServers => {
                 ("time with both clients and program waiting for replies", "ratio")

@@ -405,8 +405,6 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "of_pacing_limit" => (M::OfPacingLimit, Percent),
         "calls_per_s" => (M::CallsPerSecond, Number),
         "bytes_per_call" => (M::BytesPerCall, Bytes),
-        "clients_per_server" => (M::ClientsPerServer, Number),
-        "queued_for_servers" => (M::QueuedForServers, Number),
         "on_storage" => (M::AsleepIn(Wait::Storage), Percent),
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),
@@ -438,8 +436,17 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "lock_wait" => (M::LockWait, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
-        _ => return shares_named(name),
+        _ => return servers_named(name).or_else(|| shares_named(name)),
     })
+}
+
+fn servers_named(name: &str) -> Option<(M, Shown)> {
+    let measure = match name {
+        "clients_per_server" => M::ClientsPerServer,
+        "queued_for_servers" => M::QueuedForServers,
+        _ => return None,
+    };
+    Some((measure, Shown::Number))
 }
 
 fn shares_named(name: &str) -> Option<(M, Shown)> {

@@ -26,6 +26,15 @@ fn an_idle_proxy_with_pooled_connections_has_no_queue() {
     // Something other than the servers, which are seldom asked, delays the replies.
     let other = first(&with(Some(requests(10.0, 0.1))));
     assert_eq!(other.cause, CannotTell, "{}", other.sentence);
+    // A real proxy: the replies arrive in two parts, 40 ms apart, so few are seen pending.
+    let real = first(&with(Some(requests(29.3, 0.25))));
+    assert_eq!(real.cause, WaitingForPeer, "{}", real.sentence);
+    // Few requests need a server.
+    let mut few = with(Some(requests(30.0, 1.0)));
+    for tcp in few.sockets[33..].iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        tcp.segments_out = 400;
+    }
+    assert_eq!(first(&few).cause, CannotTell, "{}", first(&few).sentence);
     // Requests were not counted.
     let unread = first(&with(None));
     assert_eq!(unread.cause, CannotTell, "{}", unread.sentence);

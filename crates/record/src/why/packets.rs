@@ -383,18 +383,17 @@ impl TcpCounts {
     /// Returns whether practically all data flows in one direction, as in a download or a
     /// subscription, so that the segments cannot be requests and their replies.
     pub fn is_one_way(&self) -> bool {
-        /// Minimum ratio of segments with data. With requests and replies, the longer of the two
+        /// Minimum number and ratio of segments with data. The longer of a request and its reply
         /// takes up to 16 segments.
-        const SEGMENTS: u64 = 20;
-        /// Minimum ratio of bytes, for records without counts of segments with data.
-        const BYTES: u64 = 1000;
-        let are_unequal =
-            |one: u64, other: u64, ratio: u64| one.max(other) >= ratio * one.min(other);
-        let bytes = are_unequal(self.bytes_received, self.bytes_acked, BYTES);
-        match self.data_segments_in.zip(self.data_segments_out) {
-            Some((0, 0)) | None => bytes,
-            Some((received, sent)) => bytes || are_unequal(received, sent, SEGMENTS),
-        }
+        const SEGMENTS: [u64; 2] = [20, 20];
+        /// Minimum number and ratio of bytes.
+        const BYTES: [u64; 2] = [65_536, 1000];
+        let is_one_way = |one: u64, other: u64, [least, ratio]: [u64; 2]| {
+            one.max(other) >= least.max(ratio * one.min(other))
+        };
+        let segments = self.data_segments_in.zip(self.data_segments_out);
+        is_one_way(self.bytes_received, self.bytes_acked, BYTES)
+            || segments.is_some_and(|(received, sent)| is_one_way(received, sent, SEGMENTS))
     }
 }
 

@@ -2,7 +2,7 @@
 //! Measures of TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::super::roles::{has_requests, is_accepted};
+use super::super::roles::is_accepted;
 use super::counts::{bytes, of_rate, peer_window};
 use super::flows::flows;
 use super::opened::{cost, own_opened};
@@ -77,15 +77,7 @@ impl Measure {
             }
             (Self::ConnectionTime, _) => cost(facts),
             (Self::Flows, _) => flows(facts),
-            (Self::ClientsPerServer, _) => {
-                let (clients, servers): (Vec<_>, Vec<_>) = facts
-                    .connections()
-                    .filter(|socket| has_requests(socket))
-                    .partition(|socket| is_accepted(facts, socket));
-                let (clients, servers) = (clients.len(), servers.len());
-                (servers > 0).then(|| Estimate::exactly(clients as f64 / servers as f64))
-            }
-            _ => None,
+            _ => self.of_servers(facts),
         }
     }
 }

@@ -14,7 +14,6 @@ impl Measure {
             Self::RepliesDelayed => requests::delayed(facts),
             Self::AwaitingServers => requests::awaiting_servers(facts),
             Self::PendingAtServers => requests::pending_at_servers(facts),
-            Self::QueuedForServers => requests::queued_for_servers(facts),
             Self::LockQueue => locks::waiting(facts),
             Self::RequestsUnread => {
                 let tcp = observation.sockets.iter().filter(|one| one.kind == SocketKind::Tcp);

@@ -46,7 +46,8 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
 /// Returns the flows on UDP sockets, whose packets are not counted one by one. A socket that often
 /// has unread data carries a flow; others may carry next to nothing, such as those of a resolver.
 fn of_sockets(udp: &[&SocketCounts]) -> Option<Estimate> {
-    /// Minimum fraction of readings with unread data, relative to the socket that has it most often.
+    /// Minimum fraction of readings with unread data, relative to the socket that has it most
+    /// often.
     const OFTEN: f64 = 0.1;
     let share = |socket: &SocketCounts| socket.receive_queue_share.unwrap_or(0.0);
     let most = udp.iter().map(|socket| share(socket)).fold(0.0, f64::max);
