@@ -26,7 +26,7 @@ fn an_idle_proxy_with_pooled_connections_has_no_queue() {
     // Something other than the servers, which are seldom asked, delays the replies.
     let other = first(&with(Some(requests(10.0, 0.1))));
     assert_eq!(other.cause, CannotTell, "{}", other.sentence);
-    // A real proxy: the replies arrive in two parts, 40 ms apart, so few are seen pending.
+    // A real proxy: replies arrive in two parts, 40 ms apart, which hides pending requests.
     let real = first(&with(Some(requests(29.3, 0.25))));
     assert_eq!(real.cause, WaitingForPeer, "{}", real.sentence);
     // Few requests need a server.
