@@ -52,6 +52,7 @@ pub(crate) fn assemble(
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
+    unread.extend(found.is_conntrack_hidden.then(hidden_conntrack));
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
     let (packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();
@@ -73,6 +74,7 @@ pub(crate) fn assemble(
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
     let ended = watching.ended_cpus;
+    let memory = watching.resident.finish(root, &watching.family.pids);
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
@@ -81,6 +83,7 @@ pub(crate) fn assemble(
         threads_left_out,
         ended_threads_cpus: ended.threads_cpus.filter(|_| threads_left_out == 0),
         ended_children_cpus: ended.children_cpus,
+        memory,
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),
         cpus,
@@ -436,6 +439,17 @@ fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
             ),
             fix: None,
         });
+    }
+}
+
+/// Explains why packets dropped at a full connection tracking table are not counted.
+fn hidden_conntrack() -> Unread {
+    Unread {
+        what: "conntrack".to_owned(),
+        reason: "this kernel does not export the counters of connection tracking in /proc \
+                 (CONFIG_NF_CONNTRACK_PROCFS)"
+            .to_owned(),
+        fix: Some("conntrack -S".to_owned()),
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Found {
     pub(crate) protocols: BTreeMap<String, u64>,
     /// Interfaces that disappeared during the window.
     pub(crate) vanished: Vec<String>,
+    /// Whether connection tracking may have dropped packets that could not be counted.
+    pub(crate) is_conntrack_hidden: bool,
 }
 
 /// Returns the interfaces, from netlink or else from /proc.
@@ -68,6 +70,22 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
     counters.extend(parse_snmp6(&text("snmp6")));
     counters.extend(parse_conntrack(&text("stat/nf_conntrack")));
     counters
+}
+
+/// Returns whether packets may be dropped at a full connection tracking table without a readable
+/// counter: the kernel has connection tracking, but no `stat/nf_conntrack`
+/// (CONFIG_NF_CONNTRACK_PROCFS). A table far from full, which is visible only in our own namespace,
+/// drops none.
+fn is_conntrack_hidden(root: &Root, namespace: &Namespace) -> bool {
+    /// Fraction of the maximum number of entries from which a table may have been full.
+    const NEARLY_FULL: f64 = 0.9;
+    let number = |name: &str| -> Option<f64> {
+        root.text(&format!("proc/sys/net/netfilter/{name}"))?.trim().parse().ok()
+    };
+    let Some(most) = number("nf_conntrack_max") else { return false };
+    let entries = number("nf_conntrack_count").filter(|_| namespace.is_own);
+    root.text(&namespace.file("stat/nf_conntrack")).is_none()
+        && entries.is_none_or(|entries| entries >= NEARLY_FULL * most)
 }
 
 /// UDP and TCP counters, read every slice.
@@ -159,7 +177,12 @@ impl Interfaces {
         self.protocols = now;
         self.qdiscs = qdiscs;
         self.links = links.iter().map(|link| (link.name.clone(), link.clone())).collect();
-        Found { interfaces, protocols, vanished: vanished.into_keys().collect() }
+        Found {
+            interfaces,
+            protocols,
+            vanished: vanished.into_keys().collect(),
+            is_conntrack_hidden: is_conntrack_hidden(root, namespace),
+        }
     }
 
     fn ask_driver(&mut self, network: &Network, counts: &mut InterfaceCounts) {
@@ -368,9 +391,28 @@ mod tests {
         assert_eq!((eth0.rx_packets, eth0.link_bits_per_s), (20, Some(1e10)));
         assert_eq!(eth0.rps_masks, ["rx-0: 00,00000003"]);
         assert_eq!(found.protocols["Udp.RcvbufErrors"], 2);
+        assert!(!found.is_conntrack_hidden, "there is no connection tracking");
         // The next window begins with the last readings.
         put("proc/7/net/dev", &dev(26));
         let next = start.finish(&root, &namespace, None, &links(&root, &namespace));
         assert_eq!((next.interfaces[0].rx_packets, next.protocols.len()), (1, 0));
+    }
+
+    #[test]
+    fn drops_of_connection_tracking_are_hidden_if_its_table_may_be_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let put = |path: &str, text: &str| crate::tree::put(&root, path, text);
+        let is_hidden = |is_own| {
+            let namespace = Namespace { folder: "proc/7/net".to_owned(), network: None, is_own };
+            is_conntrack_hidden(&root, &namespace)
+        };
+        put("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
+        put("proc/sys/net/netfilter/nf_conntrack_count", "990\n");
+        assert!(is_hidden(true));
+        put("proc/sys/net/netfilter/nf_conntrack_count", "20\n");
+        assert!(!is_hidden(true) && is_hidden(false));
+        put("proc/7/net/stat/nf_conntrack", "entries drop\n00000014 00000000\n");
+        assert!(!is_hidden(false));
     }
 }

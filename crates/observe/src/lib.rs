@@ -35,6 +35,7 @@ mod profiling;
 mod quotas;
 mod reader;
 mod refusal;
+mod resident;
 pub mod sampler;
 mod sleep;
 mod sockets;

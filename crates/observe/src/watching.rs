@@ -16,6 +16,7 @@ use crate::packets::Counts;
 use crate::procfs::task::describe_status;
 use crate::profiling::Profiling;
 use crate::quotas::Quotas;
+use crate::resident::Resident;
 use crate::sleep::Sleepers;
 use crate::sockets::{Moment, Sockets};
 use crate::target::{Family, stat_of};
@@ -70,6 +71,8 @@ pub(crate) struct Watching {
     pub(crate) event_costs: Option<EventCosts>,
     /// CPU time of threads and processes that ended within the window.
     pub(crate) ended_cpus: Ended,
+    /// Memory of the processes at the start of the window.
+    pub(crate) resident: Resident,
     /// Number of slices read since the start.
     reads: u32,
     /// Start of the window.
@@ -137,6 +140,7 @@ impl Watching {
             windows,
             event_costs,
             ended_cpus: Ended::default(),
+            resident: Resident::default(),
             reads: 0,
             began_ns: 0,
             last_ns: 0,
@@ -167,6 +171,7 @@ impl Watching {
         self.threads.begin(root, self.began_ns);
         self.family.begin(root);
         self.quotas.begin(root);
+        self.resident = Resident::start(root, &self.family.pids);
         self.cpus = Cpus::start(root, &self.family.softirq_threads);
         self.cpus.follow(root, self.threads.cpus());
     }

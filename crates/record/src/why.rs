@@ -61,6 +61,9 @@ pub struct Observation {
     /// `threads`, in CPUs. Accounted in 10 ms ticks; `null` if it was not determined.
     #[serde(default)]
     pub ended_children_cpus: Option<f64>,
+    /// Memory of the program's processes; `null` if unreadable, and in older records.
+    #[serde(default)]
+    pub memory: Option<ProgramMemory>,
     /// Processes that had reached their limit on open descriptors in at least one reading.
     #[serde(default)]
     pub full_descriptors: Vec<FullDescriptors>,
@@ -132,6 +135,16 @@ impl Observation {
         self.protocols.get("TcpExt.ListenOverflows").copied().unwrap_or(0)
     }
 
+    /// Returns the packets that IP discarded on output, except those that queueing disciplines
+    /// dropped; `None` if none were counted. A datagram for which a non-blocking socket had no room
+    /// in its send buffer was never a packet, although IP counts it too; UDP counts it, and the
+    /// datagrams that a queueing discipline dropped, as `SndbufErrors`.
+    pub fn discarded_on_output(&self) -> Option<u64> {
+        let discards = self.protocols.get("Ip.OutDiscards")?;
+        let not_sent = self.protocols.get("Udp.SndbufErrors").copied().unwrap_or(0);
+        Some(discards.saturating_sub(not_sent.max(self.qdisc_drops())))
+    }
+
     /// Returns the packets that queueing disciplines dropped, each counted once.
     pub fn qdisc_drops(&self) -> u64 {
         let of_interface = |interface: &InterfaceCounts| -> u64 {
@@ -139,6 +152,20 @@ impl Observation {
         };
         self.interfaces.iter().map(of_interface).sum()
     }
+}
+
+/// Memory of the program's processes, which shows why their pages fault. Of more than 256
+/// processes, only 256 are included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProgramMemory {
+    /// Growth of the resident memory in the window, in pages of the smallest size, summed over the
+    /// processes that existed at its beginning and its end; negative if it shrank.
+    pub resident_growth_pages: i64,
+    /// Number of processes that were forked in the window or less than 60 s before its end and have
+    /// not executed another program, so that they share pages with their parent until one of them
+    /// writes; `null` if it could not be determined.
+    pub recent_forks: Option<u64>,
 }
 
 /// A process that at times could not open files or sockets because it had reached its descriptor

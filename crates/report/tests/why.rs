@@ -178,6 +178,7 @@ fn example() -> WhyReport {
         threads_left_out: 0,
         ended_threads_cpus: None,
         ended_children_cpus: None,
+        memory: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,

@@ -53,6 +53,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::slow_stage(facts))
         .or_else(|| unseen::woken_together(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
+        .or_else(|| unseen::on_unix_servers(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))

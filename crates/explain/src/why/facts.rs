@@ -379,10 +379,11 @@ impl<'a> Facts<'a> {
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Returns a protocol counter: 0 if unchanged, `None` if protocol counters were not read.
+    /// Returns a protocol counter: 0 if unchanged, `None` if it was not read.
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
-        (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
+        let is_unread = name.starts_with("Conntrack.") && self.is_unread("conntrack");
+        (!protocols.is_empty() && !is_unread).then(|| protocols.get(name).copied().unwrap_or(0))
     }
 
     /// Returns how many times a socket's counters were read; `None` if there are too few readings

@@ -13,6 +13,7 @@ use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};
 use super::measure::{Measure, share_of_strangers};
+use super::requests;
 use super::roles::{is_accepted, on_servers};
 use super::waits::Wait;
 use linerate_record::stats::Estimate;
@@ -146,12 +147,15 @@ impl GainModel {
             }
             Self::MoreCpus => {
                 "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
-                 used"
+                 used, and that flows are not split"
             }
             Self::LockReleased => {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
             }
-            Self::MoreOnTheWay => "client connections / server connections (Little's law)",
+            Self::MoreOnTheWay => {
+                "waiting clients / server connections, at most client connections / server \
+                 connections (Little's law)"
+            }
             Self::AsMeasured(_, source) => source,
             Self::AtLeast(model) => model.method(),
             Self::Unknown(_) => "not predicted",
@@ -254,16 +258,7 @@ impl GainModel {
             }
             Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
             Self::NotStopped => not_stopped(facts, subject),
-            Self::MoreCpus => {
-                // On a receiving CPU, all work counts, no matter which thread it is for.
-                let (used, least) = match subject {
-                    Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
-                    _ => (facts.used_cpus(), 0.1),
-                };
-                let high = 100.0 * facts.idle_cpus()? / used.max(0.01);
-                let value = 0.7 * high;
-                Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
-            }
+            Self::MoreCpus => more_cpus(facts, subject),
             Self::LockReleased => lock_released(facts, subject),
             Self::MoreOnTheWay => more_on_the_way(facts, subject),
             Self::AsMeasured([low, value, high], _) => {
@@ -310,6 +305,23 @@ fn cpu_to_itself<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate
     Some(Estimate { low: SURE * gain.low, high, ..gain })
 }
 
+/// Predicts the gain if idle CPUs take over part of the work.
+fn more_cpus<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    // On a receiving CPU, all work counts, no matter which thread it is for.
+    let (used, least, flows) = match subject {
+        Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0, f64::INFINITY),
+        _ => {
+            let flows = Measure::Flows.of(facts, subject);
+            let most = flows.map_or(f64::INFINITY, |flows| flows.high);
+            (facts.used_cpus(), 0.1, most)
+        }
+    };
+    let high = 100.0 * facts.idle_cpus()? / used.max(0.01);
+    // The largest flow stays on one thread.
+    let [value, low, high] = [0.7, least, 1.0].map(|part| (part * high).min(100.0 * (flows - 1.0)));
+    Some(Estimate { value, low, high, ..Estimate::exactly(0.0) })
+}
+
 /// Predicts the gain from raising a rate limit.
 fn limit_raised<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     let room = room(facts, subject)?;
@@ -334,15 +346,17 @@ fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate
     Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }
 
-/// Predicts the gain from keeping one request in flight per client.
+/// Predicts the gain from keeping one request in flight per client. Clients that often have none
+/// gain less.
 fn more_on_the_way<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Factor for the low end of the gain: the servers may be the next limit.
     const OF_CLIENTS: f64 = 0.2;
-    let more = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+    let most = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+    let more = requests::queued_per_server(facts).map_or(most, |queued| queued.min(most));
     let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-    let value = (100.0 * more).min(room);
+    let [value, most] = [more, most].map(|gain| (100.0 * gain).min(room));
     let low = OF_CLIENTS * value;
-    Some(Estimate { value, low, high: 1.2 * value, ..Estimate::exactly(value) })
+    Some(Estimate { value, low, high: 1.2 * most, ..Estimate::exactly(value) })
 }
 
 /// Predicts the gain from keeping more requests in flight at the server that a thread waits for. A

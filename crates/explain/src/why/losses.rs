@@ -115,7 +115,7 @@ impl Vanished {
 pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     /// Counters of packets that leave IP. Fragments arrive separately and are delivered as one
     /// packet.
-    const LEAVE: [&str; 8] = [
+    const LEAVE: [&str; 10] = [
         "Ip.InDelivers",
         "Ip.ForwDatagrams",
         "Ip.InDiscards",
@@ -123,19 +123,37 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
         "Ip.InAddrErrors",
         "Ip.InUnknownProtos",
         "Ip.ReasmReqds",
+        "IpExt.InNoRoutes",
+        "IpExt.InTruncatedPkts",
         "TcpExt.IPReversePathFilter",
     ];
     let received = facts.protocol("Ip.InReceives")?;
     let before = before_ip(facts).filter(|before| before.reason == Some(FIREWALL));
     let received = received + before.map_or(0, |before| before.lost);
     let left = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
-    // The tracepoint counts drops in all namespaces. At most the number that vanished here belongs
-    // to this namespace.
     let lost = received.saturating_sub(left);
-    let by_firewall = dropped_for(facts, FIREWALL)
-        .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
-        .map(|dropped| dropped.min(lost));
+    let by_firewall = by_firewall(facts, lost, discarded_on_output(facts));
     (received > 0).then_some(Vanished { received, left, by_firewall })
+}
+
+/// Returns how many of `lost` packets firewall rules dropped at least; `None` if they do not
+/// explain the loss. The tracepoint counts their drops in all network namespaces, and in both
+/// directions: the drops may also explain `others`, the packets of this namespace that were lost
+/// in the other direction. If there are more drops than packets lost here, firewall rules dropped
+/// packets elsewhere, perhaps all of them.
+fn by_firewall(facts: &Facts<'_>, lost: u64, others: u64) -> Option<u64> {
+    /// Maximum ratio of drops to packets lost here; above 1, because the counters are read one
+    /// after another.
+    const AT_MOST: f64 = 1.25;
+    let dropped = dropped_for(facts, FIREWALL)?;
+    let here = dropped.saturating_sub(others).min(lost);
+    let are_here = dropped as f64 <= AT_MOST * (lost + others) as f64;
+    (are_here && here > 0 && here as f64 >= MOST * lost as f64).then_some(here)
+}
+
+/// Returns the packets that IP discarded on output; 0 if they were not counted.
+fn discarded_on_output(facts: &Facts<'_>) -> u64 {
+    facts.observation.discarded_on_output().unwrap_or(0)
 }
 
 /// Packets sent by programs in the network namespace but discarded by the IP layer.
@@ -149,12 +167,11 @@ pub(super) struct Discarded {
 
 /// Returns the packets that IP discarded on output; `None` if IP counters were not read.
 pub(super) fn discarded(facts: &Facts<'_>) -> Option<Discarded> {
-    let by_qdiscs = facts.observation.qdisc_drops();
-    let lost = facts.protocol("Ip.OutDiscards")?.saturating_sub(by_qdiscs);
+    facts.protocol("Ip.OutDiscards")?;
+    let lost = discarded_on_output(facts);
     let sent = facts.protocol("Ip.OutRequests")?.max(lost);
-    let by_firewall = dropped_for(facts, FIREWALL)
-        .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)
-        .map(|dropped| dropped.min(lost));
+    let vanished = vanished(facts).map_or(0, |vanished| vanished.lost());
+    let by_firewall = by_firewall(facts, lost, vanished);
     Some(Discarded { sent, by_firewall })
 }
 

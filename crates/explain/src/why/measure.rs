@@ -5,17 +5,22 @@ pub(super) mod connections;
 mod costs;
 mod counts;
 mod delays;
+mod flows;
 mod instructions;
 mod opened;
 mod packets;
+mod received;
+mod servers;
 mod sleeps;
 
 use self::counts::{
-    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, children_cpus, faults,
+    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, children_cpus,
     instead_known, major_faults, others_instead, own_instead, strangers_instead, system_calls,
     takes_turns, throttled, waits,
 };
-pub(super) use self::counts::{is_go_monitor, share_of_strangers, work_without_timers};
+pub(super) use self::counts::{
+    faults, fullest, is_go_monitor, share_of_strangers, stopped_by_peer, work_without_timers,
+};
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::waits::Wait;
@@ -219,6 +224,12 @@ pub enum Measure {
     CpuInterrupts,
     /// Largest fraction of time in interrupts and softirqs, over the CPUs that receive packets.
     ReceiverInterrupts,
+    /// Packets received by the program, relative to all packets received by the interface or, for
+    /// other subjects, by all CPUs; 1 if an interface is observed rather than a program.
+    OwnOfReceived,
+    /// Fraction of the bytes that the program sends on its connections that leave through this
+    /// interface.
+    OwnThrough,
     /// Fraction of time that this CPU is not idle.
     CpuUsed,
     /// Fraction of this CPU's non-idle time spent on firewall rules.
@@ -227,7 +238,7 @@ pub enum Measure {
     IdleElsewhere,
     /// Total idle time of all CPUs, in CPUs.
     IdleCpus,
-    /// Number of distinct flows.
+    /// Number of flows, weighted by packets: all packets relative to those of the largest flow.
     Flows,
     /// Time during which sending connections were limited by the receiver's window.
     WindowLimited,
@@ -285,6 +296,11 @@ pub enum Measure {
     /// Number of requests pending at servers, relative to the number of clients that are waiting
     /// for a reply.
     PendingAtServers,
+    /// Requests to servers per request of a client, counted in segments with data.
+    AskedPerRequest,
+    /// Mean number of clients that are waiting for a reply, beyond the number of connections to
+    /// servers.
+    QueuedForServers,
     /// Mean number of threads that wait for a lock.
     LockQueue,
     /// CPU time of child processes that ended within the window, in CPUs.
@@ -460,11 +476,10 @@ impl Measure {
             }
             Self::BriefProcesses => counted(brief_processes(facts), facts.elapsed()),
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
-            Self::DescriptorsFull => {
-                let full = observation.full_descriptors.iter();
-                let most = full.max_by(|a, b| a.share.total_cmp(&b.share));
-                Some(most.map_or(Estimate::exactly(0.0), |full| sampled(full.share, full.reads)))
-            }
+            Self::DescriptorsFull => Some(
+                fullest(facts)
+                    .map_or(Estimate::exactly(0.0), |full| sampled(full.share, full.reads)),
+            ),
             Self::Observer => share_of(&observation.observer),
             _ => self.of_delays(facts),
         }

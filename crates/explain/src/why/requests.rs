@@ -6,7 +6,8 @@
 //! The fraction of time in which a reply is pending but all threads sleep is therefore at least the
 //! fraction in which any reply is pending, minus the CPU demand of all threads together.
 
-use super::facts::{Facts, sampled};
+use super::facts::{Facts, counted, sampled};
+use super::roles::servers;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{RequestCounts, ThreadActivity};
 
@@ -51,6 +52,22 @@ pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
     Some(sampled(share, counts.readings))
+}
+
+/// Returns the mean number of clients that wait for a reply, beyond the number of connections to
+/// other servers. If each of these carries one request at a time, that many requests wait for
+/// something else first.
+pub(super) fn queued_for_servers(facts: &Facts<'_>) -> Option<Estimate> {
+    let counts = counts(facts)?;
+    let readings = counts.readings as f64;
+    let pending = counted((counts.pending_mean * readings).round() as u64, readings)?;
+    Some(pending.minus(Estimate::exactly(servers(facts).count() as f64)))
+}
+
+/// Returns [`queued_for_servers`] per connection to other servers.
+pub(super) fn queued_per_server(facts: &Facts<'_>) -> Option<f64> {
+    let servers = Some(servers(facts).count()).filter(|servers| *servers > 0)?;
+    Some((queued_for_servers(facts)?.value / servers as f64).max(0.0))
 }
 
 /// Returns the server whose replies the program awaits most often.

@@ -6,9 +6,18 @@ use super::facts::Facts;
 use super::waits::{self, Wait, wait_of};
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
-/// Returns the fraction of time that a thread waits for replies from servers: on connections that
-/// the program opened, or on UDP sockets with one reply per request.
+/// Prefix of objects that are connections to servers on Unix domain sockets.
+const UNIX: &str = "unix to ";
+
+/// Returns the fraction of time that a thread waits for replies from servers: on connections on
+/// which the program sends requests, on UDP sockets with one reply per request, or on Unix domain
+/// sockets, where it may also wait for messages that it did not ask for.
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    on_asked_servers(facts, thread) + on_unix_servers(thread).map(|sleep| sleep.share).sum::<f64>()
+}
+
+/// Like [`on_servers`], but without Unix domain sockets, on which requests are not counted.
+pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     sleeps_on_servers(facts, thread).iter().map(|sleep| sleep.share).sum()
 }
 
@@ -18,18 +27,32 @@ pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String
     Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
 }
 
+/// Iterates over the sleeps of a thread that wait for data on Unix domain sockets that the program
+/// connected to a server.
+pub(super) fn on_unix_servers(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
+    let is_unix =
+        |sleep: &&SleepTime| sleep.object.as_deref().is_some_and(|object| object.starts_with(UNIX));
+    input(thread).filter(is_unix)
+}
+
+/// Iterates over the sleeps of a thread that wait for input. Send calls are left out, because they
+/// wait for buffer space.
+fn input(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
+    thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input)
+}
+
 fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
-    /// Prefix of objects that are connections to servers on Unix domain sockets.
-    const UNIX: &str = "unix to ";
-    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
+    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket) && asks(socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
     let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
-    let waits = |object: &str| {
-        object.starts_with(UNIX) || opened.iter().any(|local| object.contains(local))
-    };
-    // Send calls are left out, because they wait for buffer space.
-    let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
-    inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
+    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
+    input(thread).filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
+}
+
+/// Returns whether the program sent requests on a connection within the window, rather than only
+/// receiving data, as a subscriber does.
+fn asks(socket: &SocketCounts) -> bool {
+    socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
 }
 
 /// Returns the UDP sockets connected to a server, except those whose local address is shared with
@@ -41,6 +64,20 @@ fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCount
         udp().any(|other| other.remote.is_none() && other.local == own.local)
     };
     udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
+}
+
+/// Iterates over the connections of clients that carry requests and replies rather than a stream.
+pub(super) fn clients<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    facts.connections().filter(|one| has_requests(one) && is_accepted(facts, one))
+}
+
+/// Like [`clients`], but for the connections that the program opened to other servers.
+pub(super) fn servers<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    facts.connections().filter(|one| has_requests(one) && !is_accepted(facts, one))
+}
+
+fn has_requests(socket: &SocketCounts) -> bool {
+    socket.tcp.as_ref().is_some_and(|tcp| !tcp.is_one_way())
 }
 
 /// Returns whether a connection was accepted, that is, the program listens on its local port.

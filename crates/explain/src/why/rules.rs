@@ -7,10 +7,11 @@ mod cpu;
 mod loss;
 mod memory;
 mod network;
+mod servers;
 mod sleeps;
 
 pub(super) use cpu::{SHORT_US, TURNS, VISIBLE};
-pub(super) use network::DELAYED;
+pub(super) use servers::DELAYED;
 pub(super) use sleeps::BACKGROUND;
 
 use super::facts::{Facts, Subject};
@@ -158,6 +159,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         .iter()
         .chain(loss::RULES)
         .chain(network::RULES)
+        .chain(servers::RULES)
         .chain(sleeps::RULES)
         .chain(memory::RULES)
         .chain(cost::RULES)

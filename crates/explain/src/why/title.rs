@@ -114,6 +114,8 @@ impl Measure {
             }
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
+            Self::AskedPerRequest => ("segments to servers / segments from clients", "ratio"),
+            Self::QueuedForServers => ("waiting clients - connections to servers", "requests"),
             Self::LockQueue => ("threads waiting for a lock", "threads"),
             Self::AwaitingServers => {
                 ("time with both clients and program waiting for replies", "ratio")
@@ -169,7 +171,9 @@ impl Measure {
             Self::Squeezed => ("receive softirqs that stopped with work left", "ratio"),
             Self::SqueezedPerSecond => ("NAPI polls that stopped with work left", "1/s"),
             Self::ReceivedHere => ("share of all packets received on this CPU", "ratio"),
-            Self::Flows => ("flows", "flows"),
+            Self::Flows => ("flows, weighted by packets", "flows"),
+            Self::OwnOfReceived => ("packets of the program / packets received", "ratio"),
+            Self::OwnThrough => ("bytes of the program that leave through the interface", "ratio"),
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
             Self::PeerWindow => ("receiver's window / bandwidth-delay product", "ratio"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fills in the placeholders in rule texts.
 
+mod evidence;
+mod faults;
 mod losses;
 mod moves;
 mod others;
@@ -8,17 +10,16 @@ mod samples;
 mod servers;
 mod stops;
 
+pub(super) use self::evidence::evidence;
 use self::others::who;
 use self::samples::{functions, idle_twins, line};
 use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::locks;
-use super::measure::Measure as M;
+use super::measure::{Measure as M, fullest, stopped_by_peer};
 use super::requests;
-use super::rules::{Bound, Rule};
 use super::waits::{self, Wait, longest_in};
-use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
 use linerate_record::why::{InterfaceCounts, QdiscCounts, ThreadActivity};
 
@@ -126,9 +127,8 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             Some(BitsPerSecond(8.0 * limit).to_string())
         }
         ("peer_window", _) => {
-            let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-            let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
-            Some(match largest {
+            let (_, stopped) = stopped_by_peer(facts)?;
+            Some(match stopped.peer_window_max? {
                 0 => "zero in every reading".to_owned(),
                 largest => {
                     format!("{} at most", linerate_record::units::memory_size(largest as f64))
@@ -167,14 +167,16 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
 /// Returns values that do not depend on the subject.
 fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
-        "descriptors" => Some(grouped(facts.observation.full_descriptors.first()?.limit)),
+        "descriptors" => Some(grouped(fullest(facts)?.limit)),
         "lock_call" => Some(locks::queue(facts)?.call),
         "lock_holder" => Some(lock_holder(facts)),
         "lock_fix" => Some(lock_fix(facts)),
         "watch_peer" => Some(watch_peer(facts)),
         "watch_server" => Some(watch_server(facts)),
         "awaited_server" => requests::server(facts).map(str::to_owned),
-        _ => losses::value(name, facts).or_else(|| others::bulk(name, facts)),
+        _ => losses::value(name, facts)
+            .or_else(|| others::bulk(name, facts))
+            .or_else(|| faults::value(name, facts)),
     }
 }
 
@@ -362,7 +364,6 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "of_pacing_limit" => (M::OfPacingLimit, Percent),
         "calls_per_s" => (M::CallsPerSecond, Number),
         "bytes_per_call" => (M::BytesPerCall, Bytes),
-        "clients_per_server" => (M::ClientsPerServer, Number),
         "on_storage" => (M::AsleepIn(Wait::Storage), Percent),
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),
@@ -394,8 +395,17 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "lock_wait" => (M::LockWait, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
-        _ => return shares_named(name),
+        _ => return servers_named(name).or_else(|| shares_named(name)),
     })
+}
+
+fn servers_named(name: &str) -> Option<(M, Shown)> {
+    let measure = match name {
+        "clients_per_server" => M::ClientsPerServer,
+        "queued_for_servers" => M::QueuedForServers,
+        _ => return None,
+    };
+    Some((measure, Shown::Number))
 }
 
 fn shares_named(name: &str) -> Option<(M, Shown)> {
@@ -418,7 +428,15 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
 
 /// Returns whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
-    let lists = [NAMES, losses::NAMES, moves::NAMES, others::NAMES, others::BULK, stops::NAMES];
+    let lists = [
+        NAMES,
+        faults::NAMES,
+        losses::NAMES,
+        moves::NAMES,
+        others::NAMES,
+        others::BULK,
+        stops::NAMES,
+    ];
     lists.iter().any(|names| names.contains(&name))
         || name == "overlimits"
         || measure_named(name).is_some()
@@ -436,22 +454,4 @@ pub(super) fn milliseconds(ms: f64) -> String {
         ms if ms >= 1e3 => format!("{} s", three_digits(ms / 1e3)),
         ms => format!("{} ms", three_digits(ms)),
     }
-}
-
-/// Returns a rule's evidence in the form stored in a finding.
-pub(super) fn evidence<'a>(rule: &Rule, facts: &Facts<'a>, subject: Subject<'a>) -> Vec<Evidence> {
-    let of = |condition: &super::rules::Condition| {
-        let value = condition.measure.of(facts, subject)?.value;
-        if value.is_infinite() {
-            return None;
-        }
-        let (bound, at) = match condition.bound {
-            Bound::AtLeast(at) => ("at least", at),
-            Bound::AtMost(at) => ("at most", at),
-        };
-        let source = format!("tier sw; {bound} {}: {}", three_digits(at), condition.source);
-        let (name, unit) = condition.measure.title();
-        Some(Evidence { name: name.to_owned(), value, unit: unit.to_owned(), source })
-    };
-    rule.conditions.iter().filter_map(of).collect()
 }

@@ -85,6 +85,7 @@ fn observe(report: &RunReport) -> Observation {
         threads_left_out: 0,
         ended_threads_cpus: None,
         ended_children_cpus: None,
+        memory: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,

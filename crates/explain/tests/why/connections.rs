@@ -55,6 +55,14 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     tcp(&mut seen).peer_window_max = Some(3_000_000);
     let finding = assert_first(&seen, SlowReceiver);
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
+    // The window is that of the connection that stalls.
+    let mut others = seen.clone();
+    others.sockets.push(sender(
+        1_000,
+        TcpCounts { peer_window_max: Some(6_000_000), ..TcpCounts::default() },
+    ));
+    let sentence = assert_first(&others, SlowReceiver).sentence;
+    assert!(sentence.contains("2.86 MiB"), "{sentence}");
     tcp(&mut seen).peer_window_max = Some(0);
     assert!(assert_first(&seen, SlowReceiver).sentence.contains("zero in every reading"));
     seen.sockets[0].reads = Some(1);

@@ -115,6 +115,14 @@ fn a_cpu_full_of_other_work_is_not_the_generator() {
     let mut seen = generator();
     seen.peers[0].cpus = 0.2;
     assert_ne!(explain(&seen)[0].cause, GeneratorLimit);
+    // A batch job fills CPU 0; the sender is on the other CPU.
+    seen.peers[0] = PeerActivity { cpus: 0.75, cpu: Some(1), ..seen.peers[0].clone() };
+    assert_ne!(explain(&seen)[0].cause, GeneratorLimit);
+    let here = PeerActivity { pid: 300, name: "wrk".to_owned(), cpus: 0.97, cpu: Some(0) };
+    seen.peers.push(here);
+    let finding = explain(&seen).swap_remove(0);
+    assert_eq!(finding.cause, GeneratorLimit, "{}", finding.sentence);
+    assert!(finding.sentence.contains(", wrk (300),"), "{}", finding.sentence);
     seen.peers.clear();
     assert_ne!(explain(&seen)[0].cause, GeneratorLimit);
 }

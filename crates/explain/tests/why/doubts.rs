@@ -9,7 +9,7 @@ use crate::example::{
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong, SocketBuffer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
-use linerate_record::why::{Observation, QdiscCounts, SleepTime, SocketKind, TcpCounts};
+use linerate_record::why::{Observation, QdiscCounts, SleepTime, SocketKind, TcpCounts, Unread};
 
 /// Returns an observation of a UDP server at a tenth of its load.
 fn server(counts: &[(&str, u64)]) -> Observation {
@@ -71,6 +71,70 @@ fn packets_dropped_by_the_firewall_are_named_for_root() {
     let quiet = server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
     let finding = &explain(&with_drops(quiet, "NETFILTER_DROP", 75_000))[0];
     assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+#[test]
+fn one_drop_by_the_firewall_explains_one_loss() {
+    let with = |received: u64, discards: u64, drops: u64| {
+        let counts = [
+            ("Ip.InReceives", received),
+            ("Ip.InDelivers", 1_000_000),
+            ("Ip.OutRequests", 20_000),
+            ("Ip.OutDiscards", discards),
+            ("Udp.InDatagrams", 1_000_000),
+        ];
+        let found = explain(&with_drops(server(&counts), "NETFILTER_DROP", drops));
+        found.into_iter().find(|finding| finding.cause == FirewallDrop).map(|one| one.sentence)
+    };
+    assert!(with(1_000_000, 100, 100).unwrap().contains("dropped 100 packets"));
+    // 5,000 packets to this host were dropped; those that it discarded had another reason.
+    assert_eq!(with(1_005_000, 100, 5_000), None);
+    assert!(with(1_005_000, 5_000, 10_000).is_some());
+    // Most of the drops were in another namespace, perhaps all.
+    assert_eq!(with(1_000_000, 100, 5_000), None);
+    assert_eq!(with(1_050_000, 0, 500_000), None);
+    assert!(with(1_050_000, 0, 50_000).unwrap().contains("dropped 50,000 packets"));
+    // Packets that IP counts as without a route, or cut short.
+    for name in ["IpExt.InNoRoutes", "IpExt.InTruncatedPkts"] {
+        let counts = [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), (name, 75_000)];
+        let found = explain(&with_drops(server(&counts), "NETFILTER_DROP", 75_000));
+        assert!(found.iter().all(|finding| finding.cause != FirewallDrop));
+    }
+}
+
+#[test]
+fn a_table_that_may_be_full_is_not_a_firewall_rule() {
+    let counts =
+        [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Udp.InDatagrams", 25_000)];
+    let mut seen = with_drops(server(&counts), "NETFILTER_DROP", 74_900);
+    assert_eq!(explain(&seen)[0].cause, FirewallDrop);
+    seen.unread.push(Unread {
+        what: "conntrack".to_owned(),
+        reason: "this kernel does not export its counters".to_owned(),
+        fix: None,
+    });
+    assert_doubt(&seen, "whether firewall_drop is the cause");
+    assert!(explain(&seen)[0].fix.as_ref().unwrap().contains("conntrack -S"));
+}
+
+#[test]
+fn datagrams_that_were_never_sent_are_not_lost() {
+    let counts = [
+        ("Ip.OutRequests", 100_000),
+        ("Ip.OutDiscards", 30_000),
+        ("Udp.SndbufErrors", 30_000),
+        ("Udp.InDatagrams", 25_000),
+        ("Udp.OutDatagrams", 100_000),
+    ];
+    let seen = server(&counts);
+    assert_eq!(explain(&seen)[0].cause, NothingWrong, "{}", explain(&seen)[0].sentence);
+    // As many drops elsewhere do not show that firewall rules dropped them here.
+    let seen = with_drops(seen, "NETFILTER_DROP", 30_000);
+    assert!(explain(&seen).iter().all(|finding| finding.cause != FirewallDrop));
+    // Others were discarded too.
+    let mut lossy = server(&counts);
+    lossy.protocols.insert("Ip.OutDiscards".to_owned(), 40_000);
+    assert_doubt(&lossy, "10,000 packets were lost");
 }
 
 #[test]

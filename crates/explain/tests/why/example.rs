@@ -5,8 +5,8 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
     CpuCounts, FunctionTime, InterfaceCounts, KernelEvent, Observation, PacketCount, ProgramCounts,
-    QdiscCounts, SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState, ThreadTime,
-    Unread, Watched,
+    QdiscCounts, RequestCounts, SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState,
+    ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
@@ -97,6 +97,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         threads_left_out: 0,
         ended_threads_cpus: None,
         ended_children_cpus: None,
+        memory: None,
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,
@@ -229,6 +230,23 @@ pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) 
         // What ran while the poller waited left no time idle on its CPU.
         cpus: vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.7, 0.29, 0.01)],
         ..observation(vec![poller, main])
+    }
+}
+
+/// Returns requests of which this many wait for a reply on average, and this many at servers.
+pub(crate) fn requests(pending: f64, awaiting: f64) -> RequestCounts {
+    RequestCounts {
+        readings: 50,
+        connections: 32,
+        pending_share: pending.min(1.0),
+        pending_mean: pending,
+        late_share: 0.0,
+        awaiting_share: awaiting.min(1.0),
+        awaiting_mean: awaiting,
+        server: (awaiting > 0.0).then(|| "10.0.0.3:8080".to_owned()),
+        silent: 0,
+        requests: 1600,
+        reply_time: absent("s"),
     }
 }
 

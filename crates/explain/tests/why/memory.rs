@@ -3,11 +3,12 @@
 //! memory beyond the cache, and similar cases.
 
 use crate::example::{functions, observation, poller, share, testpmd, thread};
+use crate::seeds::page_faults;
 use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, User, Waiting};
-use linerate_record::why::{Arrivals, LineUse, MemoryUse, Observation, SharedLine};
+use linerate_record::why::{Arrivals, LineUse, MemoryUse, Observation, ProgramMemory, SharedLine};
 use linerate_record::{Figure, Tier};
 
 fn memory_use(megabytes: f64, once_share: f64) -> MemoryUse {
@@ -20,6 +21,32 @@ fn memory_use(megabytes: f64, once_share: f64) -> MemoryUse {
         lines: 900,
         once_share,
         working_set_bytes: Figure::number("bytes", estimate, Tier::Sw, "by hand"),
+    }
+}
+
+#[test]
+fn page_faults_have_the_reason_that_was_seen() {
+    let with = |pages: i64, recent_forks: Option<u64>| {
+        let memory = ProgramMemory { resident_growth_pages: pages, recent_forks };
+        let seen = Observation { memory: Some(memory), ..page_faults() };
+        let finding = explain(&seen).remove(0);
+        assert_eq!(finding.cause, PageFaults, "{}", finding.sentence);
+        (finding.sentence, finding.fix.unwrap())
+    };
+    let (sentence, fix) = with(20, Some(0));
+    assert!(
+        sentence.ends_with(": memory is constantly allocated from and returned to the kernel.")
+    );
+    assert!(fix.starts_with("Reuse memory"), "{fix}");
+    let (sentence, fix) = with(200_000, Some(0));
+    assert!(sentence.contains("grew by 200,000 pages"), "{sentence}");
+    assert!(fix.starts_with("Touch the memory") && !fix.contains("MALLOC"), "{fix}");
+    let (sentence, fix) = with(-5, Some(1));
+    assert!(sentence.contains("after a fork (1 process was forked"), "{sentence}");
+    assert!(fix.contains("snapshots"), "{fix}");
+    for memory in [None, Some(ProgramMemory { resident_growth_pages: 0, recent_forks: None })] {
+        let sentence = explain(&Observation { memory, ..page_faults() }).remove(0).sentence;
+        assert!(sentence.contains(", or copied after a fork"), "{sentence}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::calls::{
 };
 use crate::example::{
     ELAPSED_S, absent, cpu, features, functions, in_kernel, interface, observation, packets,
-    poller, privileged, qdisc, sender, share, socket, testpmd, thread,
+    poller, privileged, qdisc, requests, sender, share, socket, testpmd, thread,
 };
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
@@ -189,21 +189,22 @@ pub(crate) fn waiting_for_peer() -> Observation {
     proxy.asleep_on =
         vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.94, object: None, holder: None }];
     proxy.voluntary_switches = 1500;
-    let carried = |local: String, remote: &str| SocketCounts {
+    let carried = |local: String, remote: &str, segments: u64| SocketCounts {
         tcp: Some(TcpCounts {
-            bytes_received: 40_000,
-            bytes_acked: 40_000,
-            segments_in: 400,
-            segments_out: 400,
+            bytes_received: 100 * segments,
+            bytes_acked: 100 * segments,
+            segments_in: segments,
+            segments_out: segments,
             ..TcpCounts::default()
         }),
         ..socket(SocketKind::Tcp, &local, Some(remote))
     };
     let listen = socket(SocketKind::TcpListen, "0.0.0.0:80", None);
-    let clients = (0..32).map(|_| carried("10.0.0.1:80".to_owned(), "10.0.0.9:4000"));
-    let servers = (0..4).map(|n| carried(format!("10.0.0.1:4000{n}"), "10.0.0.3:8080"));
+    let clients = (0..32).map(|_| carried("10.0.0.1:80".to_owned(), "10.0.0.9:4000", 400));
+    let servers = (0..4).map(|n| carried(format!("10.0.0.1:4000{n}"), "10.0.0.3:8080", 3200));
     Observation {
         sockets: [listen].into_iter().chain(clients).chain(servers).collect(),
+        requests: Some(requests(30.0, 4.0)),
         packets: packets(14_000, 1_400_000),
         ..observation(vec![proxy])
     }

@@ -51,6 +51,20 @@ fn storage_promises_nothing_where_the_program_waits_for_requests_most_of_the_tim
 }
 
 #[test]
+fn a_background_thread_may_wait_for_storage() {
+    let mut seen = server(SocketKind::Tcp, "fdatasync", Some("/var/lib/wal"), 0.2);
+    assert_eq!(explain(&seen)[0].cause, WaitingForStorage);
+    // It writes a log, while a worker waits for requests.
+    seen.threads[0].asleep_on.truncate(1);
+    let mut worker = thread("worker", 101, &[(User, 0.05), (Asleep, 0.95)]);
+    worker.asleep_on =
+        vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.95, object: None, holder: None }];
+    seen.threads.push(worker);
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+#[test]
 fn a_sleep_per_request_is_named() {
     let finding = &explain(&server(SocketKind::Tcp, "clock_nanosleep", None, 0.88))[0];
     assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);

@@ -372,6 +372,11 @@ fn a_program_that_cannot_open_more_descriptors_spins() {
     seen.full_descriptors = vec![FullDescriptors { pid: 100, limit: 12, reads: 7, share: 1.0 }];
     let finding = first(&seen);
     assert_eq!(finding.cause, DescriptorLimit, "{}", finding.sentence);
+    // The limit is that of the process that is full.
+    let other = FullDescriptors { pid: 99, limit: 1024, reads: 7, share: 0.05 };
+    seen.full_descriptors.insert(0, other);
+    assert!(first(&seen).sentence.contains("(12)"), "{}", first(&seen).sentence);
+    seen.full_descriptors.remove(0);
     seen.full_descriptors[0].share = 0.1;
     assert_ne!(first(&seen).cause, DescriptorLimit);
 }

@@ -110,7 +110,7 @@ pub struct TcpInfo {
     pub rtt_us: u32,
     /// Mean deviation of the round-trip time, in microseconds.
     pub rtt_variation_us: u32,
-    /// Minimum round-trip time over recent minutes, microseconds.
+    /// Minimum round-trip time over recent minutes, microseconds; 0 without a sample.
     pub min_rtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
@@ -165,7 +165,8 @@ impl TcpInfo {
             not_sent: u32_at(bytes, 144)?,
             rtt_us: u32_at(bytes, 68)?,
             rtt_variation_us: u32_at(bytes, 72)?,
-            min_rtt_us: u32_at(bytes, 148)?,
+            // The kernel's minimum is the maximum value until there is a sample.
+            min_rtt_us: u32_at(bytes, 148).map(|us| if us == u32::MAX { 0 } else { us })?,
             cwnd: u32_at(bytes, 80)?,
             retransmitted: u32_at(bytes, 100)?,
             bytes_acked: u64_at(bytes, 120)?,

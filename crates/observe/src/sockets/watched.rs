@@ -69,9 +69,15 @@ enum Held {
 /// windows have room for it.
 fn held(tcp: &TcpInfo) -> Option<Held> {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
-    let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
-    let by = if tcp.unacked > 0 { Held::ByNagle } else { Held::ByProgram };
-    (has_less_than_a_segment && has_room).then_some(by)
+    let has_window = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
+    let by = match (tcp.unacked, tcp.peer_window) {
+        (1.., _) => Held::ByNagle,
+        (0, Some(_)) => Held::ByProgram,
+        // Kernels before 5.4 do not report the peer's window. If it is closed, no segment is in
+        // flight either.
+        (0, None) => return None,
+    };
+    (has_less_than_a_segment && has_window).then_some(by)
 }
 
 /// Maximum number of readings kept per connection to determine whether requests are pending.
@@ -220,6 +226,8 @@ impl Watched {
             bytes_acked: now.bytes_acked.saturating_sub(before.bytes_acked),
             segments_in: more(now.segments_in, before.segments_in),
             segments_out: more(now.segments_out, before.segments_out),
+            data_segments_in: Some(more(now.data_segments_in, before.data_segments_in)),
+            data_segments_out: Some(more(now.data_segments_out, before.data_segments_out)),
             retransmitted: more(now.retransmitted, before.retransmitted),
             needless: now.needless.map(|needless| more(needless, before.needless.unwrap_or(0))),
             busy_s: seconds(now.busy_us, before.busy_us),
@@ -280,5 +288,28 @@ impl Watched {
             drops: self.reported_drops(),
             tcp: has_tcp.then(|| self.tcp()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_segment_waits_for_nagle_or_for_the_program() {
+        let tcp = |unacked, peer_window| TcpInfo {
+            mss: 1448,
+            not_sent: 100,
+            cwnd: 10,
+            unacked,
+            peer_window,
+            ..TcpInfo::default()
+        };
+        assert_eq!(held(&tcp(1, Some(65_536))), Some(Held::ByNagle));
+        assert_eq!(held(&tcp(0, Some(65_536))), Some(Held::ByProgram));
+        assert_eq!(held(&tcp(0, Some(0))), None);
+        // The window is not reported: it may be closed if nothing is in flight.
+        assert_eq!(held(&tcp(1, None)), Some(Held::ByNagle));
+        assert_eq!(held(&tcp(0, None)), None);
     }
 }

@@ -223,6 +223,13 @@ pub struct TcpCounts {
     pub segments_in: u64,
     /// Segments sent.
     pub segments_out: u64,
+    /// Segments received that carry data, which excludes pure acknowledgements; `null` in older
+    /// records.
+    #[serde(default)]
+    pub data_segments_in: Option<u64>,
+    /// Segments sent that carry data; `null` in older records.
+    #[serde(default)]
+    pub data_segments_out: Option<u64>,
     /// Segments retransmitted.
     pub retransmitted: u64,
     /// Spurious retransmissions: segments that the peer already had, according to its DSACKs,
@@ -369,6 +376,24 @@ impl QdiscCounts {
     /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
+    }
+}
+
+impl TcpCounts {
+    /// Returns whether practically all data flows in one direction, as in a download or a
+    /// subscription, so that the segments cannot be requests and their replies.
+    pub fn is_one_way(&self) -> bool {
+        /// Minimum number and ratio of segments with data. The longer of a request and its reply
+        /// takes up to 16 segments.
+        const SEGMENTS: [u64; 2] = [20, 20];
+        /// Minimum number and ratio of bytes.
+        const BYTES: [u64; 2] = [65_536, 1000];
+        let is_one_way = |one: u64, other: u64, [least, ratio]: [u64; 2]| {
+            one.max(other) >= least.max(ratio * one.min(other))
+        };
+        let segments = self.data_segments_in.zip(self.data_segments_out);
+        is_one_way(self.bytes_received, self.bytes_acked, BYTES)
+            || segments.is_some_and(|(received, sent)| is_one_way(received, sent, SEGMENTS))
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::locks;
 use super::super::measure::is_go_monitor;
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
+use super::super::roles;
 use super::super::rules::DELAYED;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
@@ -341,6 +342,43 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
             "Measure the time from request to reply: strace -f -r -e trace=network,read,write -p \
              {}, or the program's own statistics",
             thread.pid
+        ),
+    )
+}
+
+/// Detects a thread that waits for a server on a Unix domain socket, either for replies or for
+/// messages that it did not ask for.
+pub(super) fn on_unix_servers(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of time, and minimum number of sleeps per second of a thread other than the
+    /// busiest.
+    const MOST: f64 = 0.5;
+    const SLEEPS_PER_S: f64 = 5.0;
+    let busiest = facts.busiest().map(|thread| thread.tid);
+    let is_active = |thread: &ThreadActivity| {
+        Some(thread.tid) == busiest
+            || thread.voluntary_switches as f64 >= SLEEPS_PER_S * facts.elapsed()
+    };
+    let threads = facts.observation.threads.iter().filter(|thread| is_active(thread));
+    let waits = threads.filter_map(|thread| {
+        let share: f64 = roles::on_unix_servers(thread).map(|sleep| sleep.share).sum();
+        Some((thread, share, longest(roles::on_unix_servers(thread))?))
+    });
+    let (thread, share, sleep) = waits
+        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.tid.cmp(&a.0.tid)))
+        .filter(|(_, share, _)| *share >= MOST)?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or for \
+             messages that it did not ask for: it sleeps {} % of the time in {}, and the kernel \
+             counts no requests on Unix domain sockets.",
+            label(thread),
+            percent(share),
+            named(sleep)
+        ),
+        format!(
+            "See whether it sends something before each wait: strace -f -r -e \
+             trace=network,read,write -p {}",
+            thread.tid
         ),
     )
 }

@@ -3,7 +3,8 @@
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::roles::is_accepted;
-use super::counts::{bytes, flows, of_rate, peer_window};
+use super::counts::{bytes, of_rate, peer_window};
+use super::flows::flows;
 use super::opened::{cost, own_opened};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
@@ -76,12 +77,7 @@ impl Measure {
             }
             (Self::ConnectionTime, _) => cost(facts),
             (Self::Flows, _) => flows(facts),
-            (Self::ClientsPerServer, _) => {
-                let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
-                let servers = facts.connections().count() - clients;
-                (servers > 0).then(|| Estimate::exactly(clients as f64 / servers as f64))
-            }
-            _ => None,
+            _ => self.of_servers(facts),
         }
     }
 }

@@ -4,15 +4,15 @@
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
-use super::super::roles::on_servers;
+use super::super::roles::{on_asked_servers, on_servers};
 use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
-    ThreadState,
+    FullDescriptors, InterfaceCounts, RanInstead, SleepTime, SocketCounts, SocketKind, TcpCounts,
+    ThreadActivity, ThreadState,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Returns the mean packet size in bytes, from the packet counter or else from the interface with
 /// the most packets.
@@ -85,9 +85,7 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     /// Ratio reported for a window that is always full; larger than any real ratio.
     const ALWAYS_FULL: f64 = 1e9;
-    let stopped = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    let stopped = stopped.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
-    let (socket, most) = stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
+    let (socket, most) = stopped_by_peer(facts)?;
     // Even a small buffer is empty now and then; one that is full at every reading is not being
     // read.
     if most.peer_window_max == Some(0) {
@@ -100,6 +98,20 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     }
     let rate = most.bytes_acked as f64 / facts.elapsed();
     Some(of_rate(most.peer_window_max? as f64, rate, most))
+}
+
+/// Returns the connection that transferred the most bytes of those that the peer's window stopped.
+pub(in super::super) fn stopped_by_peer<'a>(
+    facts: &Facts<'a>,
+) -> Option<(&'a SocketCounts, &'a TcpCounts)> {
+    let sockets = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
+    let stopped = sockets.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
+    stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)
+}
+
+/// Returns the process that was most often at its limit on open descriptors.
+pub(in super::super) fn fullest<'a>(facts: &Facts<'a>) -> Option<&'a FullDescriptors> {
+    facts.observation.full_descriptors.iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Returns a number of bytes relative to the bandwidth-delay product of a connection that carries
@@ -115,13 +127,13 @@ pub(super) fn of_rate(bytes: f64, rate: f64, tcp: &TcpCounts) -> Estimate {
     Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) }
 }
 
-/// Like [`on_servers`], but `None` if the thread's system calls could not be read.
+/// Like [`on_asked_servers`], but `None` if the thread's system calls could not be read.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    (!thread.asleep_on.is_empty()).then(|| share(on_servers(facts, thread)))
+    (!thread.asleep_on.is_empty()).then(|| share(on_asked_servers(facts, thread)))
 }
 
 /// Returns the number of page faults over all threads.
-pub(super) fn faults(facts: &Facts<'_>) -> u64 {
+pub(in super::super) fn faults(facts: &Facts<'_>) -> u64 {
     facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
 }
 
@@ -232,31 +244,13 @@ pub(super) fn ended_cpus(facts: &Facts<'_>) -> f64 {
     ended.into_iter().flatten().sum()
 }
 
-/// Returns the number of flows that the program could distribute over threads: its connections
-/// and, for each UDP socket that receives from any peer, an unknown number of flows, most likely
-/// several. Sockets on different ports have at least one flow each. `None` for packet rings.
-pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
-    let sockets = &facts.observation.sockets;
-    if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
+/// Returns whether all offloads in `names` are off on an interface; `None` if it reports none of
+/// them, or if it is a TUN or TAP device, whose offloads only the program behind it can switch on.
+pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
+    const TUN: &str = "tun";
+    if interface.driver.as_deref() == Some(TUN) {
         return None;
     }
-    let udp = sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
-    let (connected, open): (Vec<_>, Vec<_>) = udp.partition(|socket| socket.remote.is_some());
-    let known = (facts.connections().count() + connected.len()) as f64;
-    let port = |socket: &&SocketCounts| socket.local.rsplit(':').next().map(str::to_owned);
-    let ports: BTreeSet<_> = open.iter().map(port).collect();
-    match open.len() {
-        0 => (known > 0.0).then(|| Estimate::exactly(known)),
-        open => {
-            let (low, value) = (known + ports.len() as f64, known + 2.0 * open as f64);
-            Some(Estimate { low, ..at_least_this(Estimate::exactly(value)) })
-        }
-    }
-}
-
-/// Returns whether all offloads in `names` are off on an interface; `None` if it reports none of
-/// them.
-pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
     let states: Vec<bool> =
         names.iter().filter_map(|name| interface.features.get(*name).copied()).collect();
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
@@ -400,8 +394,8 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
     // While the thread waits for a server's reply, it does not read packets from other peers.
-    let on_server = asleep_on_server(facts, thread)?.value;
-    Some((time_in(thread, Wait::Input)? - on_server).max(0.0) + timer)
+    let on_servers = on_servers(facts, thread);
+    Some((time_in(thread, Wait::Input)? - on_servers).max(0.0) + timer)
 }
 
 /// Converts an estimate to a lower bound: removes the upper end of its interval.

@@ -4,10 +4,14 @@
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
 use super::super::losses::{bad_checksums, discarded, fragmented, table_full, vanished};
-use super::Measure;
 use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
+use super::{Measure, received};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{CpuCounts, SocketCounts, SocketKind, ThreadActivity};
+use linerate_record::why::{CpuCounts, InterfaceCounts, SocketCounts, SocketKind, ThreadActivity};
+
+/// Offloads of checksums and of segmentation: one of each is enough.
+const CHECKSUM: &[&str] = &["tx-checksum-ip-generic", "tx-checksum-ipv4"];
+const SEGMENTATION: &[&str] = &["tx-tcp-segmentation"];
 
 /// Queueing disciplines that do fair queueing.
 const FAIR: [&str; 5] = ["fq", "fq_codel", "fq_pie", "cake", "sfq"];
@@ -54,14 +58,14 @@ impl Measure {
                 let cpus = facts.observation.cpus.iter().filter(|cpu| cpu.net_rx > 0);
                 cpus.map(|cpu| cpu.interrupts).max_by(f64::total_cmp).map(share)
             }
+            (Self::OwnOfReceived, _) => received::own_part(facts, subject),
+            (Self::OwnThrough, Subject::Interface(of)) => own_through(facts, of),
             (Self::SentBytes, Subject::Interface(of)) => counted(of.tx_bytes, facts.elapsed()),
             (Self::ChecksumOff, Subject::Interface(of)) => {
-                let off = is_off(of, &["tx-checksum-ip-generic", "tx-checksum-ipv4"])?;
-                Some(Estimate::exactly(f64::from(off)))
+                Some(Estimate::exactly(f64::from(is_off(of, CHECKSUM)?)))
             }
             (Self::SegmentationOff, Subject::Interface(of)) => {
-                let off = is_off(of, &["tx-tcp-segmentation"])?;
-                Some(Estimate::exactly(f64::from(off)))
+                Some(Estimate::exactly(f64::from(is_off(of, SEGMENTATION)?)))
             }
             (Self::OfLimit, Subject::Qdisc(_, qdisc)) => {
                 let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
@@ -213,11 +217,35 @@ fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
     if !are_counted || !lasting || all == 0 {
         return Some(Estimate::exactly(1.0));
     }
+    Some(Estimate::exactly((sent_away(facts) as f64 / all as f64).min(1.0)))
+}
+
+/// Returns the bytes that the program sent on connections to other machines.
+fn sent_away(facts: &Facts<'_>) -> u64 {
+    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
     let is_local = |socket: &&SocketCounts| {
         let to = socket.remote.as_deref().unwrap_or_default();
-        to.starts_with("127.") || to.starts_with("[::1]")
+        to.starts_with("127.") || to.starts_with("[::1]") || host(to) == host(&socket.local)
     };
     let away = facts.connections().filter(|socket| !is_local(socket));
-    let sent: u64 = away.filter_map(|socket| socket.tcp.as_ref()).map(|tcp| tcp.bytes_acked).sum();
-    Some(Estimate::exactly((sent as f64 / all as f64).min(1.0)))
+    away.filter_map(|socket| socket.tcp.as_ref()).map(|tcp| tcp.bytes_acked).sum()
+}
+
+/// Returns the fraction of the bytes that the program sends on its connections that leave through
+/// an interface; `None` if it sends none. If other interfaces are in use, they may have sent these
+/// bytes instead, unless they have the same offloads and would cost the same.
+fn own_through(facts: &Facts<'_>, interface: &InterfaceCounts) -> Option<Estimate> {
+    let sent = Some(sent_away(facts)).filter(|sent| *sent > 0)?;
+    let offloads = |of: &InterfaceCounts| (is_off(of, CHECKSUM), is_off(of, SEGMENTATION));
+    let is_other = |one: &&InterfaceCounts| {
+        one.name != interface.name && one.name != "lo" && offloads(one) != offloads(interface)
+    };
+    let others: u64 =
+        facts.observation.interfaces.iter().filter(is_other).map(|one| one.tx_bytes).sum();
+    let part = |bytes: u64, all: u64| (bytes as f64 / all.max(1) as f64).min(1.0);
+    let value = part(interface.tx_bytes, interface.tx_bytes + others);
+    let most = part(interface.tx_bytes, sent);
+    let low = part(sent.saturating_sub(others), sent).min(most);
+    let value = value.clamp(low, most);
+    Some(Estimate { low, high: most, ..Estimate::exactly(value) })
 }

@@ -4,7 +4,7 @@
 use super::super::facts::Facts;
 use super::super::roles::is_accepted;
 use super::{evidence, not_predicted, seen};
-use linerate_record::why::{Cause, ThreadState, WhyFinding};
+use linerate_record::why::{Cause, PeerActivity, ThreadState, WhyFinding};
 
 /// Returns a CPU that another program saturates while traffic is generated on this machine.
 pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
@@ -28,18 +28,24 @@ pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
         here.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
     };
     // A CPU may be saturated by work that has nothing to do with the traffic.
-    let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
+    let peers = |cpu: u32| -> f64 { peers_on(facts, cpu).map(|peer| peer.cpus).sum() };
     let full = facts.observation.cpus.iter().filter(|cpu| cpu.idle < FULL && own(cpu.cpu) < 0.3);
-    let of_peers = full.filter(|cpu| peers >= PEERS * (cpu.user + cpu.system));
+    let of_peers = full.filter(|cpu| peers(cpu.cpu) >= PEERS * (cpu.user + cpu.system));
     of_peers.map(|cpu| cpu.cpu).min()
 }
 
+/// Iterates over the peers that may have run on a CPU: those whose busiest thread was last there,
+/// and those for which this is unknown.
+fn peers_on<'a>(facts: &Facts<'a>, cpu: u32) -> impl Iterator<Item = &'a PeerActivity> {
+    facts.observation.peers.iter().filter(move |peer| peer.cpu.is_none_or(|on| on == cpu))
+}
+
 pub(super) fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
-    let peers = &facts.observation.peers;
-    let used: f64 = peers.iter().map(|peer| peer.cpus).sum();
-    let sender = peers.first().map_or_else(String::new, |p| format!(", {} ({}),", p.name, p.pid));
+    let used: f64 = peers_on(facts, cpu).map(|peer| peer.cpus).sum();
+    let busiest = peers_on(facts, cpu).next();
+    let sender = busiest.map_or_else(String::new, |p| format!(", {} ({}),", p.name, p.pid));
     let mut seen = seen(facts);
-    seen.push(evidence("CPU time of the program's peers on this machine", used, "CPUs"));
+    seen.push(evidence("CPU time of the program's peers on that CPU", used, "CPUs"));
     WhyFinding {
         cause: Cause::GeneratorLimit,
         sentence: format!(

@@ -4,6 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::loss::{OWN, OWN_SOURCE};
 use super::{A_TENTH, Condition, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -346,8 +347,9 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::CpuFunctions(Group::Firewall), 0.1, "10 % of a CPU"),
             at_least(M::CpuUsed, 0.5, "a CPU that is less than half busy has headroom"),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
-        symptoms: 0,
+        symptoms: 2,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 2.0]),
         then_limited_by: Next::Is("the rest of the kernel's per-packet work"),

@@ -259,7 +259,12 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_most(M::WorkingThreads, 1.0, "the only thread doing work"),
             at_least(M::IdleCpus, 0.3, "below that, no CPU has room for a second thread"),
-            at_least(M::Flows, 2.0, "one flow cannot be split without reordering"),
+            at_least(
+                M::Flows,
+                1.5,
+                "one flow cannot be split without reordering; below that, one flow has more than \
+                 two thirds of the packets",
+            ),
         ],
         symptoms: 0,
         explained_by: &[

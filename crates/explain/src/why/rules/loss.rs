@@ -15,6 +15,14 @@ const LOST_SOURCE: &str = "smaller losses may be skew between counter reads";
 /// loss.
 const HALF: &str = "above that, waiting for a CPU may explain the loss";
 
+/// Minimum fraction of the packets of an interface or a machine that are the program's. Otherwise,
+/// how they are received hardly concerns the program.
+pub(super) const OWN: f64 = 0.01;
+pub(super) const OWN_SOURCE: &str = "below that, other programs receive practically all packets";
+
+const NOT_FULL: &str = "half of the threshold above: a full connection tracking table drops \
+                        packets for the same reason";
+
 const FULL: &str = "not fully busy, given the 10 % error of kernel accounting";
 
 pub(super) const RULES: &[Rule] = &[
@@ -51,6 +59,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.8,
                 "a CPU that spends all its time receiving is itself the bottleneck",
             ),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
         symptoms: 1,
         explained_by: &[Cause::OneReceiveCpu],
@@ -136,12 +145,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::FirewallDrop,
         scope: Scope::Program,
-        conditions: &[at_least(
-            M::FirewallLoss,
-            0.01,
-            "smaller losses may be skew between counter reads",
-        )],
-        symptoms: 0,
+        conditions: &[
+            at_least(M::FirewallLoss, 0.01, "smaller losses may be skew between counter reads"),
+            at_most(M::ConntrackLoss, 0.005, NOT_FULL),
+        ],
+        symptoms: 1,
         explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
         gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
         then_limited_by: Next::Is("the offered load"),
@@ -154,7 +162,8 @@ pub(super) const RULES: &[Rule] = &[
              costs less per packet",
         ),
         wrong_if: "with the rule removed, the program receives no more packets than before",
-        measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
+        measure: "drop reasons, with the tracepoint skb:kfree_skb (as root), and `drop` in \
+                  `conntrack -S`",
     },
     Rule {
         cause: Cause::FirewallDrop,
@@ -179,8 +188,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::FirewallDrop,
         scope: Scope::Program,
-        conditions: &[at_least(M::OutputFirewallLoss, 0.002, "one reply in 500 is missing")],
-        symptoms: 0,
+        conditions: &[
+            at_least(M::OutputFirewallLoss, 0.002, "one reply in 500 is missing"),
+            at_most(M::ConntrackLoss, 0.001, NOT_FULL),
+        ],
+        symptoms: 1,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::OutputFirewallLoss),
         then_limited_by: Next::Is("the offered load"),
@@ -190,7 +202,8 @@ pub(super) const RULES: &[Rule] = &[
               accept the packets that {program} sends",
         workaround: Some("if the drops are intended, stop sending the packets"),
         wrong_if: "with the rule removed, IpOutDiscards in `nstat` still grows",
-        measure: "drop reasons, with the tracepoint skb:kfree_skb (as root)",
+        measure: "drop reasons, with the tracepoint skb:kfree_skb (as root), and `drop` in \
+                  `conntrack -S`",
     },
     Rule {
         cause: Cause::ConntrackFull,
@@ -321,8 +334,9 @@ pub(super) const RULES: &[Rule] = &[
                 0.8,
                 "a CPU that spends all its time receiving is itself the bottleneck",
             ),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
-        symptoms: 0,
+        symptoms: 2,
         explained_by: &[],
         gain: GainModel::LossRecovered(M::BacklogLoss),
         then_limited_by: Next::LoadOr("the receiving CPU"),
@@ -345,8 +359,9 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
             at_most(M::PacketsPerSqueeze, 150.0, "the default budget is 300 packets"),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
-        symptoms: 0,
+        symptoms: 3,
         explained_by: &[],
         gain: GainModel::AsMeasured(
             [0.0, 5.0, 50.0],
@@ -369,6 +384,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has time to receive them"),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
             at_most(
                 M::CpuFunctions(Group::Firewall),
                 0.1,

@@ -7,8 +7,6 @@ use super::super::measure::Measure as M;
 use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-const REUSE_MEMORY: &str = "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ \
-                            unset or large, use a pool, or map with MAP_POPULATE";
 const LESS_GARBAGE: &str = "Give the program a larger heap (GOGC and GOMEMLIMIT in Go, -Xmx in \
                             Java, --max-semi-space-size and --max-old-space-size in node), and \
                             allocate less per request (reuse buffers)";
@@ -30,11 +28,10 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of the CPU time: \
-                   memory is constantly allocated from and returned to the kernel.",
-        fix: REUSE_MEMORY,
+                   {fault_reason}.",
+        fix: "{fault_fix}",
         workaround: Some("huge pages reduce faults by a factor of 512"),
-        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall but the rate does not \
-                   rise",
+        wrong_if: "minor faults in /proc/PID/stat become fewer, but the rate does not rise",
         measure: "minor faults in /proc/PID/stat",
     },
     Rule {
@@ -49,11 +46,10 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::Functions(Group::PageFault), [0.4, 0.9, 1.2]),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} spends {page_fault} of its time in page faults and in mapping \
-                   and zeroing memory: memory is constantly allocated from and returned to the \
-                   kernel.",
-        fix: REUSE_MEMORY,
+                   and zeroing memory: {fault_reason}.",
+        fix: "{fault_fix}",
         workaround: None,
-        wrong_if: "with memory reused, the page faults disappear but the rate does not rise",
+        wrong_if: "the page faults disappear, but the rate does not rise",
         measure: KERNEL_SAMPLES,
     },
     Rule {

@@ -144,13 +144,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::AsleepIn(Wait::Storage), 0.1, "below that, the gain is within the noise"),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            NO_OTHER_WAITS,
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::WaitRemoved(Wait::Storage),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} waits for storage {on_storage} of the time, mostly in \
-                   {storage}, while packets are waiting.",
+                   {storage}, while no other thread works much.",
         fix: "{storage_fix}",
         workaround: Some(
             "a faster disk, or tmpfs for data that need not survive, shortens each \
@@ -172,8 +173,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the threads' own work, or the disk"),
-        sentence: "Threads of {program} wait for storage while packets are waiting: thread \
-                   {thread} does so {on_storage} of the time, mostly in {storage}.",
+        sentence: "Threads of {program} wait for storage: thread {thread} does so {on_storage} \
+                   of the time, mostly in {storage}.",
         fix: "{storage_fix}",
         workaround: Some("more threads keep more reads or writes in flight"),
         wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",

@@ -47,6 +47,16 @@ fn a_connection_is_decoded_with_its_numbers() {
 }
 
 #[test]
+fn without_a_sample_there_is_no_round_trip_time() {
+    let of = |min_rtt: u32| {
+        let mut info = vec![0; 240];
+        info[148..152].copy_from_slice(&min_rtt.to_ne_bytes());
+        TcpInfo::decode(&info).expect("a whole tcp_info").min_rtt_us
+    };
+    assert_eq!((of(u32::MAX), of(25)), (0, 25));
+}
+
+#[test]
 fn what_an_older_kernel_does_not_say_is_absent() {
     let of = |bytes| InetSocket::decode(InetProtocol::Tcp, &answer(bytes)).unwrap().tcp.unwrap();
     assert!(of(224).peer_window.is_none() && of(224).needless.is_some(), "before 5.4");

@@ -148,9 +148,11 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         .filter_map(|(name, reason, whose)| {
             let is_known = *name == LISTEN_DROPS && listens || *reason == UDP_MEMORY && has_udp;
             let whose = if is_known { Whose::CountedElsewhere } else { *whose };
-            // IP counts packets that a qdisc dropped as discarded too.
-            let elsewhere = if *name == OUT_DISCARDS { observation.qdisc_drops() } else { 0 };
-            loss(count(name)?.saturating_sub(elsewhere), reason, name, whose)
+            let packets = match *name {
+                OUT_DISCARDS => observation.discarded_on_output(),
+                name => count(name),
+            };
+            loss(packets?, reason, name, whose)
         })
         .collect();
     losses.extend(drop_reasons(observation));

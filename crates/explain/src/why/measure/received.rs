@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many of the packets that a machine receives are the program's.
+
+use super::super::facts::{Facts, Subject};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{InterfaceCounts, PacketCount, SocketKind};
+
+/// Returns the packets received by the program relative to those received by an interface or, for
+/// other subjects, by all CPUs; `None` if they were not counted. If other interfaces received
+/// packets too, the program's may be among those.
+pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estimate> {
+    let observation = facts.observation;
+    if observation.watched.interface.is_some() {
+        return Some(Estimate::exactly(1.0));
+    }
+    let own = own(facts)?;
+    let part = |packets: u64, of: u64| (packets as f64 / of.max(1) as f64).min(1.0);
+    let part = match subject {
+        Subject::Interface(interface) => {
+            let received = |one: &InterfaceCounts| one.rx_packets;
+            let all: u64 = observation.interfaces.iter().map(received).sum();
+            let others = all.saturating_sub(interface.rx_packets);
+            let low = part(own.saturating_sub(others), interface.rx_packets);
+            let high = part(own, interface.rx_packets);
+            Estimate { low, high, ..Estimate::exactly(part(own, all).clamp(low, high)) }
+        }
+        _ => {
+            let all: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_processed).sum();
+            if all == 0 {
+                return None;
+            }
+            Estimate::exactly(part(own, all))
+        }
+    };
+    // Datagrams are missing if other programs receive some too.
+    let is_partial = facts.is_unread("udp_datagrams");
+    Some(if is_partial { Estimate { high: 1.0, ..part } } else { part })
+}
+
+/// Returns the packets that the program received; `None` if unknown. 0 if it has no sockets, or if
+/// all counters of its packets stand still.
+fn own(facts: &Facts<'_>) -> Option<u64> {
+    let observation = facts.observation;
+    let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    match (&observation.packets, facts.packets()) {
+        (Some(count), Some(packets)) if count.counter == PacketCount::CONNECTIONS => {
+            // Counted in both directions.
+            let received: u64 = tcps().map(|tcp| tcp.segments_in).sum();
+            let all: u64 = tcps().map(|tcp| tcp.segments_in + tcp.segments_out).sum();
+            Some((packets as f64 * received as f64 / all.max(1) as f64) as u64)
+        }
+        (_, Some(packets)) => Some(packets),
+        (_, None) => {
+            const UNREAD: [&str; 5] = [
+                "sockets_and_drivers",
+                "system_calls_asleep",
+                "tcp_segments",
+                "tunnel_packets",
+                "udp_datagrams",
+            ];
+            let are_hidden = UNREAD.iter().any(|what| facts.is_unread(what));
+            let is_past_stack =
+                |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw);
+            let is_uncounted = observation.sockets.iter().any(|one| is_past_stack(one.kind));
+            (!are_hidden && !is_uncounted).then_some(0)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that wait for the replies of other servers.
+
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{Next, Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+/// Causes for which requests wait before they are sent to a server.
+const STALLS_AND_LOCKS: &[Cause] = &[
+    Cause::UserLock,
+    Cause::RateLimiter,
+    Cause::ReceiveWindow,
+    Cause::SlowReceiver,
+    Cause::SendBuffer,
+    Cause::TcpLoss,
+    Cause::NagleDelay,
+];
+/// Causes that stall a connection, so that the other end waits: all causes in [`STALLS_AND_LOCKS`]
+/// except locks.
+const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
+
+/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
+/// program's own work may account for that time.
+pub(in super::super) const DELAYED: f64 = 0.3;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
+            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_least(M::Asleep, 0.3, "the program waits"),
+            at_least(M::ClientsPerServer, 2.0, "two or more clients share each server connection"),
+            at_least(M::AskedPerRequest, 0.5, "below that, most requests need no server"),
+            at_least(M::AwaitingServers, 0.02, "below that, the servers reply at once"),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
+            at_least(M::QueuedForServers, 0.5, "below that, hardly any request has to wait"),
+        ],
+        symptoms: 4,
+        explained_by: STALLS_AND_LOCKS,
+        gain: GainModel::MoreOnTheWay,
+        then_limited_by: Next::Is("the servers, or the program's own CPU"),
+        sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients per \
+                   server connection: on average, {queued_for_servers} requests wait for a free \
+                   connection, or for a lock that admits one at a time.",
+        fix: "Allow more connections to the servers (maxconn, upstream keepalive, pool size), and \
+              do not hold a lock while waiting for a reply",
+        workaround: Some(
+            "use a faster server, which answers sooner over the same number of connections",
+        ),
+        wrong_if: "with twice as many connections, requests per second rise by less than 10 %",
+        measure: "the queue length in the program's statistics, such as qcur in HAProxy",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::AsleepOnServer, 0.5, "more than half of the time"),
+            at_most(M::Demand, 0.5, "below that, the thread's own CPU time is not the bottleneck"),
+        ],
+        symptoms: 0,
+        explained_by: STALLS,
+        gain: GainModel::MoreInFlight,
+        then_limited_by: Next::Is("the peer"),
+        sentence: "Thread {thread} spends {asleep_on_server} of the time waiting for replies from \
+                   {asked_server}: its connection carries one request at a time.{round_trip}",
+        fix: "Keep several requests in flight: pipeline them, or use more connections (and \
+              threads)",
+        workaround: Some(
+            "make the peer faster, or use a closer one; to see what limits it: {watch_peer}",
+        ),
+        wrong_if: "with two requests in flight, the rate rises by less than 10 %",
+        measure: "the peer's response time, from `ss -ti` (rtt) and the peer's log",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AwaitingServers, 0.5, "more than half of the time"),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
+            at_least(
+                M::PendingAtServers,
+                0.5,
+                "below that, most requests wait for something else first: a lock or a connection",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: STALLS_AND_LOCKS,
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
+        sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
+                   in {awaiting_servers} of the readings, a client's request was waiting for such \
+                   a reply.",
+        fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
+        workaround: Some(
+            "if the server answers one request at a time, open more connections, or use more \
+             servers",
+        ),
+        wrong_if: "with a server that answers at once, the rate rises by less than 10 %",
+        measure: "the server's response time, from its log",
+    },
+];

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs with connections to other servers: which of them wait for replies.
+
+use crate::example::{observation, packets, requests, socket, thread};
+use crate::seeds::waiting_for_peer;
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::{CannotTell, NothingWrong, WaitingForPeer};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::{
+    Observation, RequestCounts, SleepTime, SocketCounts, SocketKind, TcpCounts, WhyFinding,
+};
+
+fn first(seen: &Observation) -> WhyFinding {
+    explain(seen).swap_remove(0)
+}
+
+#[test]
+fn an_idle_proxy_with_pooled_connections_has_no_queue() {
+    let with = |requests: Option<RequestCounts>| Observation { requests, ..waiting_for_peer() };
+    let finding = first(&with(Some(requests(30.0, 4.0))));
+    assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
+    assert!(finding.sentence.contains("on average, 26 requests wait"), "{}", finding.sentence);
+    // Hardly any reply is pending: 32 clients share 4 connections, and seldom need them.
+    let idle = first(&with(Some(requests(0.1, 0.1))));
+    assert_eq!(idle.cause, NothingWrong, "{}", idle.sentence);
+    // Something other than the servers, which are seldom asked, delays the replies.
+    let other = first(&with(Some(requests(10.0, 0.1))));
+    assert_eq!(other.cause, CannotTell, "{}", other.sentence);
+    // A real proxy: replies arrive in two parts, 40 ms apart, which hides pending requests.
+    let real = first(&with(Some(requests(29.3, 0.25))));
+    assert_eq!(real.cause, WaitingForPeer, "{}", real.sentence);
+    // Few requests need a server.
+    let mut few = with(Some(requests(30.0, 1.0)));
+    for tcp in few.sockets[33..].iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        tcp.segments_out = 400;
+    }
+    assert_eq!(first(&few).cause, CannotTell, "{}", first(&few).sentence);
+    // Requests were not counted.
+    let unread = first(&with(None));
+    assert_eq!(unread.cause, CannotTell, "{}", unread.sentence);
+    assert!(unread.sentence.contains("whether waiting_for_peer"), "{}", unread.sentence);
+}
+
+#[test]
+fn clients_with_pauses_gain_no_more_than_their_requests_allow() {
+    let mut seen = waiting_for_peer();
+    seen.requests = Some(requests(10.0, 4.0));
+    let gain = first(&seen).gain.percent;
+    assert!((gain.as_number().unwrap() - 150.0).abs() < 1.0, "{gain:?}");
+    assert!(gain.high.unwrap() > 500.0, "{gain:?}");
+}
+
+#[test]
+fn connections_that_carry_streams_queue_no_requests() {
+    let mut seen = waiting_for_peer();
+    seen.requests = None;
+    for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        (tcp.data_segments_in, tcp.data_segments_out) = (Some(2), Some(398));
+    }
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+/// Returns a client that sleeps in reads from a server, with these numbers of segments with data
+/// received and sent.
+fn reader(received: u64, sent: u64) -> Observation {
+    let object = Some("tcp 10.0.0.1:4000 to 10.0.0.3:80".to_owned());
+    let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.05), (Asleep, 0.93)]);
+    client.asleep_on =
+        vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object, holder: None }];
+    let tcp = TcpCounts {
+        bytes_received: 500 * received,
+        bytes_acked: 50 * sent,
+        segments_in: received,
+        segments_out: received,
+        data_segments_in: Some(received),
+        data_segments_out: Some(sent),
+        app_limited_share: 1.0,
+        ..TcpCounts::default()
+    };
+    let to_server = socket(SocketKind::Tcp, "10.0.0.1:4000", Some("10.0.0.3:80"));
+    Observation {
+        sockets: vec![SocketCounts { tcp: Some(tcp), ..to_server }],
+        packets: packets(2 * received, 600 * received),
+        ..observation(vec![client])
+    }
+}
+
+#[test]
+fn the_receiver_of_a_stream_waits_for_no_replies() {
+    assert_eq!(first(&reader(2000, 2000)).cause, WaitingForPeer);
+    assert_eq!(first(&reader(2000, 400)).cause, WaitingForPeer);
+    // A feed with a heartbeat now and then, one without, and a subscription that carries little.
+    for (received, sent) in [(20_000, 5), (20_000, 0), (100, 1), (5, 0)] {
+        let feed = first(&reader(received, sent));
+        assert_eq!(feed.cause, NothingWrong, "{received} {sent}: {}", feed.sentence);
+    }
+    // An older record without these counts: the bytes decide.
+    let older = |received: u64, sent: u64| {
+        let mut seen = reader(received, sent);
+        let tcp = seen.sockets[0].tcp.as_mut().unwrap();
+        (tcp.data_segments_in, tcp.data_segments_out) = (None, None);
+        first(&seen).cause
+    };
+    assert_eq!(older(2000, 2000), WaitingForPeer);
+    assert_eq!(older(200_000, 5), NothingWrong);
+}
+
+#[test]
+fn messages_on_a_unix_socket_may_be_replies() {
+    let mut seen = reader(2000, 2000);
+    seen.sockets.clear();
+    seen.packets = None;
+    seen.threads[0].asleep_on[0].object = Some("unix to /run/backend".to_owned());
+    let finding = first(&seen);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("unix to /run/backend"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("(waiting_for_peer)"), "{}", finding.sentence);
+    // The same in a thread that hardly ever wakes up, while others do the work.
+    let listener = seen.threads[0].clone();
+    let mut busier = thread("server", 101, &[(User, 0.1), (Asleep, 0.9)]);
+    busier.asleep_on =
+        vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.9, object: None, holder: None }];
+    seen.threads = vec![busier, listener];
+    assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory of the observed processes: how much became resident in the window, and which processes
+//! are copies of their parents.
+
+use crate::procfs::task::Stat;
+use linerate_machine::Root;
+use linerate_record::why::ProgramMemory;
+use std::collections::BTreeMap;
+
+/// Maximum number of processes that are read.
+const PROCESSES_MAX: usize = 256;
+
+/// Readings at the start of the window.
+#[derive(Debug, Default)]
+pub(crate) struct Resident {
+    processes: BTreeMap<u32, Process>,
+    /// Recent forks at the start, which may have ended since.
+    forks: Option<u64>,
+}
+
+/// A process at one point in time.
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    began_ticks: u64,
+    /// Resident pages.
+    pages: u64,
+    /// Whether it was forked recently and has not called execve(2); `None` if its stack or that of
+    /// its parent is hidden.
+    is_copy: Option<bool>,
+}
+
+impl Resident {
+    pub(crate) fn start(root: &Root, pids: &[u32]) -> Self {
+        let processes = processes(root, pids);
+        Self { forks: count_copies(&processes), processes }
+    }
+
+    /// Returns the memory of the processes, and begins the next window; `None` if no process could
+    /// be read at both ends.
+    pub(crate) fn finish(&mut self, root: &Root, pids: &[u32]) -> Option<ProgramMemory> {
+        let before = std::mem::take(self);
+        *self = Self::start(root, pids);
+        let grown = self.processes.iter().filter_map(|(pid, now)| {
+            let first = before.processes.get(pid)?;
+            (first.began_ticks == now.began_ticks).then(|| now.pages as i64 - first.pages as i64)
+        });
+        Some(ProgramMemory {
+            resident_growth_pages: grown.reduce(|a, b| a + b)?,
+            recent_forks: before.forks.zip(self.forks).map(|(first, last)| first.max(last)),
+        })
+    }
+}
+
+fn processes(root: &Root, pids: &[u32]) -> BTreeMap<u32, Process> {
+    let now = uptime_ticks(root);
+    let read = |&pid: &u32| Some((pid, process(root, pid, now)?));
+    pids.iter().take(PROCESSES_MAX).filter_map(read).collect()
+}
+
+fn process(root: &Root, pid: u32, now_ticks: Option<u64>) -> Option<Process> {
+    /// Age of a recent process, in USER_HZ ticks: 60 s. A page is copied at the first write only,
+    /// so most are copied in the first minute under load.
+    const RECENT: u64 = 6000;
+    let stat = stat(root, pid)?;
+    let sizes = root.text(&format!("proc/{pid}/statm"))?;
+    let pages = sizes.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let is_copy = match now_ticks?.saturating_sub(stat.began_ticks) {
+        ..RECENT => is_copy(root, &stat),
+        _ => Some(false),
+    };
+    Some(Process { began_ticks: stat.began_ticks, pages, is_copy })
+}
+
+/// Returns whether a process has the stack of its parent, whose address execve(2) changes.
+fn is_copy(root: &Root, child: &Stat) -> Option<bool> {
+    let parent = stat(root, child.parent)?;
+    (child.stack != 0 && parent.stack != 0).then_some(child.stack == parent.stack)
+}
+
+fn count_copies(processes: &BTreeMap<u32, Process>) -> Option<u64> {
+    processes.values().map(|process| process.is_copy.map(u64::from)).sum()
+}
+
+fn stat(root: &Root, pid: u32) -> Option<Stat> {
+    Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
+}
+
+/// Returns the time since boot, in USER_HZ ticks.
+fn uptime_ticks(root: &Root) -> Option<u64> {
+    let text = root.text("proc/uptime")?;
+    let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some((100.0 * seconds) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::put;
+    use std::io::{BufRead, BufReader};
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    /// Writes the files of a process.
+    fn write(root: &Root, [pid, parent]: [u32; 2], began_ticks: u64, stack: u64, pages: u64) {
+        let mut fields = vec!["0".to_owned(); 50];
+        fields[0] = "S".to_owned();
+        fields[1] = parent.to_string();
+        fields[22 - 3] = began_ticks.to_string();
+        fields[28 - 3] = stack.to_string();
+        put(root, &format!("proc/{pid}/stat"), &format!("{pid} (server) {}", fields.join(" ")));
+        put(root, &format!("proc/{pid}/statm"), &format!("9000 {pages} 100 1 0 2000 0"));
+    }
+
+    #[test]
+    fn pages_grow_and_forks_share_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/uptime", "1000.00 900.00\n");
+        write(&root, [1, 0], 5, 7, 100);
+        write(&root, [7, 1], 10_000, 4096, 500);
+        let mut resident = Resident::start(&root, &[7]);
+        write(&root, [7, 1], 10_000, 4096, 530);
+        // A child that has the stack of its parent, and one that executed another program.
+        write(&root, [8, 7], 99_000, 4096, 400);
+        write(&root, [9, 7], 99_000, 8192, 50);
+        let found = resident.finish(&root, &[7, 8, 9]).expect("a process");
+        assert_eq!(found.resident_growth_pages, 30);
+        assert_eq!(found.recent_forks, Some(1));
+        // The child has ended, and another process got its number.
+        write(&root, [8, 1], 99_500, 8192, 10_000);
+        let next = resident.finish(&root, &[7, 8]).expect("a process");
+        assert_eq!((next.resident_growth_pages, next.recent_forks), (0, Some(1)));
+        let last = resident.finish(&root, &[7]).expect("a process");
+        assert_eq!(last.recent_forks, Some(0));
+        // The stack is hidden.
+        write(&root, [8, 7], 99_500, 0, 10_000);
+        assert_eq!(resident.finish(&root, &[7, 8]).expect("a process").recent_forks, None);
+        assert_eq!(resident.finish(&root, &[]), None);
+    }
+
+    #[test]
+    fn a_real_fork_is_seen_and_a_program_that_was_executed_is_not() {
+        // A builtin in the background runs in a fork of the shell.
+        let script = "exec 3<&0; read line <&3 & echo $!; wait";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut line = String::new();
+        let out = shell.stdout.take().expect("a pipe");
+        BufReader::new(out).read_line(&mut line).expect("a process ID");
+        let forked: u32 = line.trim().parse().expect("a process ID");
+        let root = Root::new(Path::new("/"));
+        let forks = |pid| Resident::start(&root, &[pid]).finish(&root, &[pid])?.recent_forks;
+        let found = (forks(forked), forks(shell.id()));
+        drop(shell.stdin.take());
+        shell.wait().expect("an exit status");
+        assert_eq!(found, (Some(1), Some(0)));
+    }
+}
