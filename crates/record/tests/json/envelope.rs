@@ -210,10 +210,10 @@ fn the_last_bit_of_a_derived_number_may_differ() {
         let mut value: Value =
             serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
         for pointer in [
-            "/figures/flow_kpps/value",
-            "/figures/flow_kpps/low",
-            "/figures/flow_kpps/high",
-            "/summary/flow_kpps",
+            "/figures/throughput_kpps/value",
+            "/figures/throughput_kpps/low",
+            "/figures/throughput_kpps/high",
+            "/summary/throughput_kpps",
         ] {
             let number = value.pointer_mut(pointer).expect("it is derived");
             let shifted = number.as_f64().map(|number| json!(number * factor));
