@@ -27,6 +27,26 @@ pub(crate) enum Form {
     Timeline,
 }
 
+/// Kinds of record that have formats of their own.
+pub(crate) const STAT: &str = "stat";
+pub(crate) const PROFILE: &str = "profile";
+
+impl Form {
+    /// Returns the only kind of record that has this format; `None` if all have it.
+    pub(crate) fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Text | Self::Json | Self::Markdown | Self::Csv => None,
+            Self::Rpistat => Some(STAT),
+            Self::Icicle | Self::Annotated | Self::Timeline => Some(PROFILE),
+        }
+    }
+
+    /// Returns the format's name on the command line.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 /// When to colour results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {

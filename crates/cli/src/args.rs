@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
-use crate::appearance::Color;
+use crate::appearance::{Color, PROFILE, STAT};
 use crate::budget::BudgetArgs;
 use crate::diff::DiffArgs;
 use crate::doctor::DoctorArgs;
@@ -9,7 +9,7 @@ use crate::emit::{Destination, Output};
 use crate::example::ExampleArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
-use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
+use crate::failure::{Failure, STATUS_AS_ENV, STATUS_OF_FAILURE};
 use crate::help_text::{examples, paragraphs};
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
@@ -125,6 +125,33 @@ impl Command {
             Self::Profile(args) => args.destination() == Destination::Stdout,
             _ => true,
         }
+    }
+
+    /// Checks before a measurement that the given format exists for the records of this command.
+    /// `report` learns the kind of its record only by reading it.
+    pub(crate) fn check_form(&self) -> Result<(), Failure> {
+        let output = match self {
+            Self::Profile(args) => return args.output.check_form(PROFILE),
+            Self::Stat(args) => return args.output.check_form(STAT),
+            Self::Why(args) => &args.output,
+            Self::Diff(args) => &args.output,
+            Self::Tune(args) => &args.common.output,
+            Self::Run(args) => &args.common.output,
+            Self::Plan(args) => &args.output,
+            Self::Budget(args) => &args.output,
+            Self::Import(args) => &args.output,
+            Self::Explain(args) => &args.output,
+            Self::Kernels(args) => &args.output,
+            Self::Memory(args) => &args.output,
+            Self::Stream(args) => &args.output,
+            Self::Tcp(args) => &args.output,
+            Self::Doctor(args) => &args.output,
+            Self::Regions(args) => &args.output,
+            Self::Top(_) | Self::Report(_) | Self::Export(_) | Self::Example(_) => return Ok(()),
+            Self::NewStage(_) | Self::Stages(_) | Self::Schema(_) => return Ok(()),
+            Self::Completions(_) | Self::Man(_) => return Ok(()),
+        };
+        output.check_form("")
     }
 
     /// Returns this command's exit status on failure.

@@ -80,7 +80,7 @@ pub(crate) struct BudgetArgs {
     #[arg(long = "ceilings", hide = true, value_name = "FILE", value_parser = replaced)]
     _ceilings: Option<Infallible>,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Valid line rates in bits per second: from a slow modem to a thousand times the speed of current
@@ -275,17 +275,17 @@ impl Run {
         if !matches!(record.body, Body::Run(_) | Body::Tune(_)) {
             return Self::of_program(file, &record, frames);
         }
-        let processor = record.provenance.cpu;
+        let provenance = record.provenance;
         let run = run_of(record.body)
             .ok_or_else(|| fail("the record does not contain a run".to_owned()))?;
-        let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
+        let kpps = run.sustained_kpps(&provenance).as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("the record has no throughput".to_owned()))?;
         let bytes = mean_bytes(&run).ok_or_else(|| fail("no packets were processed".to_owned()))?;
         Ok(Self {
             packets_per_s: kpps * 1e3,
             frame_bytes: bytes + FCS_BYTES,
             line_bits_per_s: line_of(&run),
-            processor,
+            processor: provenance.cpu,
             instructions: None,
         })
     }

@@ -32,7 +32,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "NEW.json")]
     new: PathBuf,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Compares two profiles.

@@ -25,7 +25,7 @@ Exit status: always 0.";
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Examines this machine and prints the findings.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes results: to stdout for people and scripts, and to files as records.
 
-use crate::appearance::{self, Form};
+mod lines;
+
+pub(crate) use self::lines::Lines;
+use crate::appearance::{self, Form, PROFILE, STAT};
 use crate::failure::{Failure, also};
 use crate::files;
 use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
-use linerate_record::run::RunReport;
-use linerate_record::units::{Kpps, Nanos};
-use linerate_record::{Body, Figure, Record};
+use linerate_record::{Body, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -39,8 +40,11 @@ pub(crate) fn check_stdout() -> Result<(), Failure> {
 
 /// Prints text to stdout.
 pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
-    let text = terminal::safe(text, style().color);
-    ended(linerate_linux::write_to_stdout(text.as_bytes()))
+    ended(print_to_stdout(text))
+}
+
+fn print_to_stdout(text: &str) -> io::Result<()> {
+    linerate_linux::write_to_stdout(terminal::safe(text, style().color).as_bytes())
 }
 
 /// Converts the outcome of a write to stdout or stderr to an [`Answer`]. A closed pipe is not a
@@ -118,14 +122,13 @@ pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Fa
     match destination {
         Destination::File(file) => files::write(file, text).map(|()| Answer::Done),
         Destination::Stdout => print(text),
-        Destination::Stderr => print_to_stderr(text),
+        Destination::Stderr => ended(print_to_stderr(text)),
     }
 }
 
 /// Prints a result to stderr, because the measured command uses stdout.
-fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
-    let text = terminal::safe(text, style_on(&io::stderr()).color);
-    ended(io::stderr().write_all(text.as_bytes()))
+fn print_to_stderr(text: &str) -> io::Result<()> {
+    io::stderr().write_all(terminal::safe(text, style_on(&io::stderr()).color).as_bytes())
 }
 
 /// Prints text to stderr. Ignores write errors, because they do not invalidate the measurement.
@@ -171,8 +174,9 @@ fn glyphs() -> Glyphs {
 /// Returns the line width, from `COLUMNS` or from this stream's terminal.
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let terminal = || terminal_size::terminal_size_of(stream);
-    asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
+    let terminal = || terminal_size::terminal_size_of(stream).map(|(width, _)| width.0.into());
+    let is_known = |columns: &usize| *columns > 0;
+    asked.filter(is_known).or_else(terminal).filter(is_known)
 }
 
 // Options common to all commands whose result is a record.
@@ -225,9 +229,48 @@ impl Output {
         }
     }
 
+    /// Returns the output format for records of this kind: text if the default is a format that
+    /// the kind lacks. A format that was given stays.
+    pub(crate) fn form_of(&self, kind: &str) -> Form {
+        let is_given = self.json || self.form.is_some();
+        let form = self.form();
+        let lacks = form.kind().is_some_and(|needed| needed != kind);
+        if lacks && !is_given { Form::Text } else { form }
+    }
+
+    /// Checks before a measurement that records of this kind can be printed in the given format.
+    ///
+    /// # Errors
+    /// Returns an error if the format is for another kind of record.
+    pub(crate) fn check_form(&self, kind: &str) -> Result<(), Failure> {
+        match self.form.and_then(Form::kind).filter(|needed| *needed != kind) {
+            Some(needed) => Err(lacks(self.form(), needed)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the given format for a result other than a record: only text and JSON.
+    ///
+    /// # Errors
+    /// Returns an error if the format would be ignored. `what` is the option that asks for the
+    /// result.
+    pub(crate) fn check_plain(&self, what: &str) -> Result<(), Failure> {
+        match self.form {
+            None | Some(Form::Text | Form::Json) => Ok(()),
+            Some(_) => Err(Failure::new(format!(
+                "{what} prints text or, with --json, JSON: leave out --format"
+            ))),
+        }
+    }
+
     /// Returns whether to print the record itself, as JSON.
     pub(crate) fn json(&self) -> bool {
         self.form() == Form::Json
+    }
+
+    /// Returns whether the record goes to stdout, instead of a report there.
+    fn records_to_stdout(&self) -> bool {
+        self.record.as_deref().is_some_and(files::is_stdout)
     }
 
     /// Returns the level of detail.
@@ -243,25 +286,13 @@ impl Output {
 
 impl<'a> From<&'a Output> for Forms<'a> {
     fn from(output: &'a Output) -> Self {
-        let record = output.record.as_ref();
-        let to_stdout = record.is_some_and(|file| files::is_stdout(file));
-        Self {
-            form: if to_stdout { Form::Json } else { output.form() },
-            record: record.filter(|_| !to_stdout),
-            quiet: output.quiet(),
-            detail: output.detail(),
-            path_file: None,
-            tuned_file: None,
-            is_aside: false,
-        }
+        Self { output, detail: output.detail(), path_file: None, tuned_file: None, is_aside: false }
     }
 }
 
 /// The formats requested for a command's result.
 pub(crate) struct Forms<'a> {
-    form: Form,
-    record: Option<&'a PathBuf>,
-    quiet: bool,
+    output: &'a Output,
     /// Level of detail.
     detail: Detail,
     /// Path file to name in the commands that the report suggests.
@@ -313,29 +344,66 @@ fn times_this_program(body: &Body) -> bool {
 /// result is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
-    let json = record.to_json_pretty().map_err(Failure::new)?;
-    if !forms.quiet && cfg!(debug_assertions) && times_this_program(&record.body) {
+    if !forms.output.quiet() && cfg!(debug_assertions) && times_this_program(&record.body) {
         say(UNOPTIMIZED);
     }
-    // Markdown output contains the warnings already.
-    if !forms.quiet && forms.form != Form::Markdown {
+    let destination = if forms.is_aside { Destination::Stderr } else { Destination::Stdout };
+    let options = Options { is_written: forms.tuned_file.is_some(), ..options(forms.detail) };
+    let form = forms.output.form_of(kind(&record.body));
+    let files = [
+        (linerate_report::PATH_FILE, forms.path_file),
+        (linerate_report::TUNED_FILE, forms.tuned_file),
+    ];
+    let with_files = |text: String| {
+        let known = files.into_iter().filter_map(|(place, file)| Some((place, file?)));
+        known.fold(text, |text, (place, file)| text.replace(place, &terminal::quoted(file)))
+    };
+    show(forms.output, form, destination, record, &options, with_files)
+}
+
+/// Prints warnings to stderr, then the record to `destination`, and writes it to the `--record`
+/// file. Neither is left out if the other fails. Text passes through `finish`.
+///
+/// Warnings are not printed separately if the result is JSON on stderr, or Markdown: both contain
+/// them.
+pub(crate) fn show(
+    output: &Output,
+    form: Form,
+    destination: Destination<'_>,
+    record: &Record,
+    options: &Options,
+    finish: impl FnOnce(String) -> String,
+) -> Result<Answer, Failure> {
+    let is_replaced = destination == Destination::Stdout && output.records_to_stdout();
+    let form = if is_replaced { Form::Json } else { form };
+    let is_json_on_stderr = form == Form::Json && destination == Destination::Stderr;
+    if !output.quiet() && !is_json_on_stderr && form != Form::Markdown {
         warn(record);
     }
-    let is_written = forms.tuned_file.is_some();
-    let shown = Options { is_written, ..options(forms.detail) };
-    let mut text = rendered(forms.form, record, &shown)?;
-    if forms.form == Form::Text {
-        let files = [
-            (linerate_report::PATH_FILE, forms.path_file),
-            (linerate_report::TUNED_FILE, forms.tuned_file),
-        ];
-        for (placeholder, file) in files {
-            let Some(file) = file else { continue };
-            text = text.replace(placeholder, &terminal::quoted(&file.display().to_string()));
-        }
+    let text = rendered(form, record, options);
+    let text = if form == Form::Text { text.map(finish) } else { text };
+    let printed = text.and_then(|text| put(destination, &text));
+    also(printed, if is_replaced { Ok(()) } else { keep(output, record) })
+}
+
+/// Writes a record to the `--record` file, if there is one.
+pub(crate) fn keep(output: &Output, record: &Record) -> Result<(), Failure> {
+    let Some(file) = &output.record else { return Ok(()) };
+    files::write(file, record.to_json_pretty().map_err(Failure::new)?)
+}
+
+/// Returns the kind of a record, if a format depends on it; otherwise an empty string.
+pub(crate) fn kind(body: &Body) -> &'static str {
+    match body {
+        Body::Stat(_) => STAT,
+        Body::Profile(_) => PROFILE,
+        _ => "",
     }
-    let printed = if forms.is_aside { print_to_stderr(&text) } else { print(&text) };
-    also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
+}
+
+/// Returns the error for a format that needs another kind of record.
+fn lacks(form: Form, kind: &str) -> Failure {
+    Failure::new(format!("--format {} needs a `linerate {kind}` record", form.name()))
 }
 
 /// Renders a record.
@@ -348,13 +416,9 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
         (Form::Icicle, Body::Profile(_)) => Layout::Icicle,
         (Form::Annotated, Body::Profile(_)) => Layout::Annotated,
         (Form::Timeline, Body::Profile(_)) => Layout::Timeline,
-        (Form::Icicle | Form::Annotated | Form::Timeline, _) => {
-            return Err(Failure::new("this --format needs a `linerate profile` record"));
-        }
         (Form::Rpistat, Body::Stat(_)) => Layout::Rpistat,
-        (Form::Rpistat, _) => {
-            return Err(Failure::new("--format rpistat needs a `linerate stat` record"));
-        }
+        (Form::Icicle | Form::Annotated | Form::Timeline, _) => return Err(lacks(form, PROFILE)),
+        (Form::Rpistat, _) => return Err(lacks(form, STAT)),
         (Form::Json, _) => return record.to_json_pretty().map_err(Failure::new),
         (Form::Markdown, _) => return Ok(linerate_report::markdown(record, options)),
         (Form::Csv, _) => {
@@ -370,111 +434,9 @@ pub(crate) fn warn(record: &Record) {
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
-/// interval of the latency, the result is an error (cannot tell).
-pub(crate) fn is_prompt(
-    met: Answer,
-    p99: &Figure,
-    limit_ns: Option<f64>,
-) -> Result<Answer, Failure> {
-    let Some(limit_ns) = limit_ns else { return Ok(met) };
-    let Some(p99_ns) = p99.as_number() else {
-        let why = p99.reason.as_deref().unwrap_or("not measured");
-        return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
-    };
-    if let Some((low, high)) = within(limit_ns, p99) {
-        return Err(Failure::new(format!(
-            "cannot tell whether --p99 is met: {} lies within the interval of the measured \
-             latency, {} to {}; measure for longer (--time)",
-            Nanos(limit_ns),
-            Nanos(low),
-            Nanos(high)
-        )));
-    }
-    let (answer, verb) = match p99_ns <= limit_ns {
-        true => (met, "met"),
-        false => (Answer::No, "missed"),
-    };
-    say(&format!(
-        "linerate: p99 of at most {}: {verb}, with {} measured\n",
-        Nanos(limit_ns),
-        Nanos(p99_ns)
-    ));
-    Ok(answer)
-}
-
-/// Returns whether a run's `rate` (in kpps) reaches the goal, if there is one. The rate includes
-/// packets dropped by stages, so the result is an error if no packet reaches the sink: a path that
-/// drops all packets by mistake must not pass. If the goal is within the rate's interval, the
-/// result is an error as well (cannot tell).
-pub(crate) fn reaches(
-    goal_kpps: Option<f64>,
-    rate: &Figure,
-    run: &RunReport,
-) -> Result<Answer, Failure> {
-    let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
-    let cannot_tell = |why: &str| Failure::new(format!("cannot tell whether the goal is met{why}"));
-    if let Some(end) = run.dead_end() {
-        return Err(cannot_tell(&format!(", because no packet reached the sink: {end}")));
-    }
-    let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
-    if let Some((low, high)) = within(wanted, rate) {
-        return Err(cannot_tell(&format!(
-            ": {} lies within the interval of the measured rate, {} to {}; measure for longer \
-             (--time)",
-            Kpps(wanted),
-            Kpps(low),
-            Kpps(high)
-        )));
-    }
-    let (is_met, verb) = match kpps >= wanted {
-        true => (Answer::Done, "met"),
-        false => (Answer::No, "missed"),
-    };
-    let dropped = if run.ends_packets() { " (including packets dropped or consumed)" } else { "" };
-    say(&format!(
-        "linerate: goal {}: {verb}, with {} processed{dropped}\n",
-        Kpps(wanted),
-        Kpps(kpps)
-    ));
-    Ok(is_met)
-}
-
-/// Returns the bounds of the figure's interval if `value` is strictly between them.
-fn within(value: f64, figure: &Figure) -> Option<(f64, f64)> {
-    figure.low.zip(figure.high).filter(|(low, high)| *low < value && value < *high)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_record::Tier;
-    use linerate_record::fixtures;
-    use linerate_record::stats::Estimate;
-
-    /// Returns a figure of 100, with an interval from 95 to 105.
-    fn hundred(unit: &str) -> Figure {
-        let estimate = Estimate { value: 100.0, low: 95.0, high: 105.0, confidence: 0.95, n: 20 };
-        Figure::number(unit, estimate, Tier::Sw, "a test")
-    }
-
-    /// Returns the exit status: 0 met, 1 missed, 2 cannot tell.
-    fn status(answer: Result<Answer, Failure>) -> u8 {
-        match answer {
-            Ok(Answer::Done) => 0,
-            Ok(Answer::No) => 1,
-            Ok(Answer::Status(_)) => unreachable!("a status of another program"),
-            Err(_) => 2,
-        }
-    }
-
-    #[test]
-    fn a_goal_within_the_interval_is_neither_met_nor_missed() {
-        let of = |goal| status(reaches(Some(goal), &hundred("kpps"), &fixtures::run()));
-        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
-        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
-        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
-    }
 
     #[test]
     fn a_record_that_mixes_with_the_output_of_a_command_is_announced() {
@@ -486,12 +448,5 @@ mod tests {
         }
         assert_eq!(of(Destination::Stderr, false), None, "the record alone is JSON");
         assert!(of(Destination::Stderr, true).is_some_and(|note| note.contains("-o FILE")));
-    }
-
-    #[test]
-    fn a_figure_without_interval_is_compared_by_its_value() {
-        let exact = Figure::exact("kpps", 100.0, Tier::Sw, "a test");
-        let of = |goal| status(reaches(Some(goal), &exact, &fixtures::run()));
-        assert_eq!([99.0, 100.0, 101.0].map(of), [0, 0, 1]);
     }
 }

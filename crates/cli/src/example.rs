@@ -31,7 +31,7 @@ const IN_SOURCES: &str = "examples/edge.toml";
 /// Returns an error if a file cannot be written, or if it exists with different contents.
 pub(crate) fn example(args: &ExampleArgs) -> Result<String, Failure> {
     let path = args.dir.join("edge.toml");
-    let command = quoted(&shown(&path));
+    let command = quoted(shown(&path));
     let text = include_str!("../../../examples/edge.toml").replace(IN_SOURCES, &command);
     let capture = include_bytes!("../../../examples/edge.pcapng");
     let entries = [(path, text.as_bytes()), (args.dir.join("edge.pcapng"), &capture[..])];

@@ -51,12 +51,13 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Answers questions about a record.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
+        args.output.check_plain("--list")?;
         return emit::print(&list(args.output.json()));
     };
     Files::default()
@@ -78,7 +79,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let processor = processor(args, &record)?;
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
-    let name = terminal::quoted(&file.display().to_string());
+    let name = terminal::quoted(file);
     let asked = Inquiry {
         record: &record,
         file: &name,

@@ -6,19 +6,21 @@
 //! written after the result is printed, and atomically: to a temporary file that then replaces the
 //! old one. Neither an interrupt nor a full disk leaves a partial file.
 //!
-//! Devices, pipes and sockets are written directly and may be named more than once. `-` is stdout,
-//! which can take only one result.
+//! Devices, pipes and sockets are written directly and may be named more than once. A name of an
+//! open file, such as /dev/stderr or /dev/fd/3, never replaces that file: it holds what others
+//! wrote, so the result is appended. `-` is stdout, which can take only one result.
 
 use crate::failure::Failure;
 use crate::input::{PATIENCE, STEP};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+use tempfile::NamedTempFile;
 
 /// Maximum number of symbolic links to follow, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
@@ -27,6 +29,8 @@ const LINKS_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     inputs: Vec<Named>,
+    /// Roles of the inputs that are stdin.
+    of_stdin: Vec<String>,
     outputs: Vec<Named>,
 }
 
@@ -40,8 +44,9 @@ struct Named {
 impl Files {
     /// Declares an input. `-` is stdin, which no output can overwrite.
     pub(crate) fn reads(mut self, role: &str, file: impl AsRef<Path>) -> Self {
-        if file.as_ref() != Path::new("-") {
-            self.inputs.push(Named::new(role, file.as_ref()));
+        match file.as_ref() == Path::new("-") {
+            true => self.of_stdin.push(role.to_owned()),
+            false => self.inputs.push(Named::new(role, file.as_ref())),
         }
         self
     }
@@ -60,8 +65,14 @@ impl Files {
         self
     }
 
-    /// Checks that outputs can be written and overwrite neither an input nor each other.
+    /// Checks that outputs can be written and overwrite neither an input nor each other, and that
+    /// stdin, which can be read only once, is one input.
     pub(crate) fn check(self) -> Result<(), Failure> {
+        if let [first, second, ..] = self.of_stdin.as_slice() {
+            return Err(Failure::new(format!(
+                "{first} and {second} are both `-`, but stdin can be read only once: name a file"
+            )));
+        }
         self.check_distinct()?;
         self.outputs.iter().try_for_each(|output| check_writable(&output.file))
     }
@@ -116,11 +127,11 @@ impl Identity {
         if is_stdout(file) {
             return Some(Self::Stdout);
         }
-        let target = target(file).ok()?;
-        match fs::metadata(&target) {
+        match fs::metadata(file) {
             Ok(found) if found.is_file() => Some(Self::There(found.dev(), found.ino())),
             Ok(_) => None,
             Err(_) => {
+                let Target::Named(target) = target(file).ok()? else { return None };
                 let folder = fs::metadata(folder(&target)).ok()?;
                 Some(Self::ToBeMade(folder.dev(), folder.ino(), target.file_name()?.to_owned()))
             }
@@ -128,17 +139,42 @@ impl Identity {
     }
 }
 
-/// Follows symbolic links to the target file, which need not exist.
-fn target(file: &Path) -> io::Result<PathBuf> {
+/// What a name leads to.
+#[derive(Debug)]
+enum Target {
+    /// A file in a directory; it need not exist.
+    Named(PathBuf),
+    /// A file that a process has open: a link in procfs, such as /proc/4711/fd/3. Reading the link
+    /// gives a name that the file may no longer have, or never had.
+    Open(PathBuf),
+}
+
+/// Follows symbolic links to the target.
+fn target(file: &Path) -> io::Result<Target> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
-        match fs::read_link(&target) {
-            Ok(next) => target = folder(&target).join(next),
-            // The file is not a link, or does not exist.
-            Err(_) => return Ok(target),
+        // The name is not a link, or does not exist.
+        let Ok(next) = fs::read_link(&target) else { return Ok(Target::Named(target)) };
+        let real = fs::canonicalize(folder(&target)).ok();
+        let real = real.filter(|real| real.starts_with("/proc"));
+        if let Some((real, name)) = real.zip(target.file_name()) {
+            return Ok(Target::Open(real.join(name)));
         }
+        target = folder(&target).join(next);
     }
     Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// Opens the file behind a link in procfs for appending. Standard output and error are shared with
+/// their other writers rather than opened again, so that neither overwrites the other's text.
+fn open_again(link: &Path) -> io::Result<File> {
+    let own = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
+    match link.strip_prefix(own).ok().and_then(Path::to_str) {
+        Some("1") => Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
+        Some("2") => Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
+        _ if fs::metadata(link)?.file_type().is_fifo() => open_pipe(link, PATIENCE),
+        _ => OpenOptions::new().append(true).open(link),
+    }
 }
 
 fn folder(file: &Path) -> &Path {
@@ -158,8 +194,14 @@ fn check_writable(file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let is_new = !file.exists();
-    let tried = OpenOptions::new().create(true).append(true).open(file);
-    let tried = tried.and_then(|_| if is_new { fs::remove_file(target(file)?) } else { Ok(()) });
+    let tried = match target(file) {
+        Ok(Target::Open(link)) => open_again(&link).map(drop),
+        Ok(Target::Named(target)) => {
+            let opened = OpenOptions::new().create(true).append(true).open(file);
+            opened.and_then(|_| if is_new { fs::remove_file(target) } else { Ok(()) })
+        }
+        Err(error) => Err(error),
+    };
     tried.map_err(|error| cannot_write(file, &error))
 }
 
@@ -169,47 +211,106 @@ pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failu
         .map_err(|error| cannot_write(file, &error))
 }
 
-/// Writes a file atomically, with contents from `fill`. Preserves permissions and symbolic links:
-/// if the file is a link, its target is replaced. If the directory rejects new files, an existing
-/// writable file is overwritten in place.
+/// Writes a file atomically, with contents from `fill`. Preserves permissions, owner and symbolic
+/// links: if the file is a link, its target is replaced. An existing writable file that cannot be
+/// replaced is overwritten in place: the directory rejects new files, the file is a mount point, or
+/// it is another user's.
 pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    if is_stdout(file) {
-        return fill(&mut File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    match open_in_place(file)? {
+        Opened::InPlace(mut opened) => fill(&mut opened),
+        Opened::ToReplace(target, found) => replace(&target, found.as_ref(), fill),
     }
-    let target = target(file)?;
-    let found = fs::metadata(&target);
-    let mode = match &found {
-        Ok(found) if found.file_type().is_fifo() => {
-            return fill(&mut open_pipe(&target, PATIENCE)?);
-        }
-        Ok(found) if !found.is_file() => {
-            return fill(&mut OpenOptions::new().write(true).open(file)?);
-        }
-        Ok(found) => found.mode() & 0o7777,
-        // The umask is applied to this mode.
-        Err(_) => 0o666,
+}
+
+/// Opens a file to which lines are written as they come, and truncates it.
+pub(crate) fn open_for_lines(file: &Path) -> Result<File, Failure> {
+    let opened = open_in_place(file).and_then(|opened| match opened {
+        Opened::InPlace(opened) => Ok(opened),
+        Opened::ToReplace(target, _) => File::create(target),
+    });
+    opened.map_err(|error| cannot_write(file, &error))
+}
+
+/// A file to write.
+#[derive(Debug)]
+enum Opened {
+    /// Stdout, a device, a pipe, or a file that is open already.
+    InPlace(File),
+    /// The name of a regular file, and the file there, if any.
+    ToReplace(PathBuf, Option<Metadata>),
+}
+
+/// Opens a file unless it can be replaced.
+fn open_in_place(file: &Path) -> io::Result<Opened> {
+    if is_stdout(file) {
+        return Ok(Opened::InPlace(File::from(io::stdout().as_fd().try_clone_to_owned()?)));
+    }
+    let target = match target(file)? {
+        Target::Open(link) => return open_again(&link).map(Opened::InPlace),
+        Target::Named(target) => target,
     };
+    let found = fs::metadata(&target).ok();
+    match found.as_ref().map(Metadata::file_type) {
+        Some(kind) if kind.is_fifo() => open_pipe(&target, PATIENCE).map(Opened::InPlace),
+        Some(kind) if !kind.is_file() => {
+            OpenOptions::new().write(true).open(target).map(Opened::InPlace)
+        }
+        _ => Ok(Opened::ToReplace(target, found)),
+    }
+}
+
+/// Replaces the regular file `found` at `target`, or creates a file there.
+fn replace(
+    target: &Path,
+    found: Option<&Metadata>,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    // The umask is applied to the mode of a new file.
+    let mode = found.map_or(0o666, |found| found.mode() & 0o7777);
     let made = tempfile::Builder::new()
         .prefix(".linerate-")
         .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder(&target));
+        .tempfile_in(folder(target));
     let mut new = match made {
         Ok(new) => new,
-        Err(error) if found.is_ok() && is_closed(&error) => {
-            return fill(&mut File::create(&target)?);
+        Err(error) if found.is_some() && is_closed(&error) => {
+            return fill(&mut File::create(target)?);
         }
         Err(error) => return Err(error),
     };
     fill(new.as_file_mut())?;
-    if found.is_ok() {
+    if let Some(found) = found {
+        if give(new.as_file(), found).is_err() {
+            return copy(&new, target);
+        }
+        // A change of the owner clears mode bits.
         new.as_file().set_permissions(Permissions::from_mode(mode))?;
     }
     new.as_file().sync_all()?;
-    new.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    match new.persist(target) {
+        Ok(_) => Ok(()),
+        Err(error) if found.is_some() && is_kept(&error.error) => copy(&error.file, target),
+        Err(error) => Err(error.error),
+    }
+}
+
+/// Gives a new file the owner and group of the one that it replaces.
+fn give(new: &File, found: &Metadata) -> io::Result<()> {
+    let is = new.metadata()?;
+    match (is.uid(), is.gid()) == (found.uid(), found.gid()) {
+        true => Ok(()),
+        false => fchown(new, Some(found.uid()), Some(found.gid())),
+    }
+}
+
+/// Overwrites a file with the contents of another.
+fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
+    let mut to = File::create(to)?;
+    io::copy(&mut from.reopen()?, &mut to)?;
+    to.sync_all()
 }
 
 /// Opens a pipe for writing as soon as it has a reader. Gives up after `patience`.
@@ -231,6 +332,12 @@ fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
 /// Returns whether an error means that the directory rejects new files.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Returns whether an error means that a file cannot be replaced, but perhaps written: a mount
+/// point, or another user's file in a sticky directory.
+fn is_kept(error: &io::Error) -> bool {
+    is_closed(error) || matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::CrossesDevices)
 }
 
 fn cannot_write(file: &Path, error: &io::Error) -> Failure {
@@ -255,7 +362,7 @@ mod tests {
 
     fn check(inputs: &[&Path], outputs: &[&Path]) -> Result<(), String> {
         let named = |files: &[&Path]| files.iter().map(|file| Named::new("--x", file)).collect();
-        let files = Files { inputs: named(inputs), outputs: named(outputs) };
+        let files = Files { inputs: named(inputs), outputs: named(outputs), ..Files::default() };
         files.check().map_err(|failure| failure.to_string())
     }
 

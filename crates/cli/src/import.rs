@@ -52,7 +52,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "N", value_parser = packets)]
     packets: Option<f64>,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Input format.

@@ -23,6 +23,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let refuse = |error| Failure::new(format!("--variant: {error}, or {SELECTED}"));
     let filter = Filter::parse(&args.variant).map_err(refuse)?;
     if args.list {
+        args.output.check_plain("--list")?;
         return emit::print(&list(args.output.json()));
     }
     let cpu = processor(args.cpu)?;

@@ -31,6 +31,7 @@ mod explain;
 mod export;
 mod failure;
 mod files;
+mod goal;
 mod help;
 mod help_text;
 mod hints;
@@ -74,6 +75,7 @@ use linerate_machine::{Root, free_memory};
 use linerate_record::units::memory_size;
 use linerate_stage_api::Extension;
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -133,8 +135,21 @@ fn refused(mut error: clap::Error) -> ExitCode {
             Err(failure) => emit::say(&format!("linerate: {failure}\n")),
         }
     }
-    let is_stat = std::env::args_os().nth(1).is_some_and(|word| word == "stat");
+    let is_stat = command_word(std::env::args_os().skip(1)).is_some_and(|word| word == "stat");
     ExitCode::from(if is_stat { failure::STATUS_AS_ENV } else { failure::STATUS_OF_FAILURE })
+}
+
+/// Returns the name of the command among the arguments: the first word that is neither an option
+/// nor the value of one.
+fn command_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
+    loop {
+        let word = words.next()?;
+        match word.as_encoded_bytes() {
+            b"--color" => drop(words.next()),
+            [b'-', ..] => {}
+            _ => return Some(word),
+        }
+    }
 }
 
 /// Prints clap's message, without colours if user input contains an escape sequence.
@@ -156,6 +171,7 @@ fn status(answer: Answer) -> ExitCode {
 }
 
 fn answer(cli: &Cli) -> Result<Answer, Failure> {
+    cli.command.check_form()?;
     if cli.command.prints() {
         emit::check_stdout()?;
     }

@@ -30,6 +30,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let cpu = processor(args.cpu)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
     args.plots.make_folder()?;
+    let simulation = events::Simulation::given(args)?;
     let provenance = provenance::provenance();
     let request = Request {
         effort: args.effort(),
@@ -51,7 +52,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let outcome = measure(&request, &Watch::new(stop, &show));
     progress.clear();
     let mut report = outcome.map_err(Failure::new)?;
-    events::simulate(args, &mut report, stop)?;
+    // The measurement is reported even if the simulation fails.
+    let simulated = simulation.map_or(Ok(()), |simulation| simulation.run(&mut report, stop));
     let drawing = args
         .plots
         .draw(|| vec![linerate_report::svg::memory(&report, &provenance).ok_or("nothing to plot")]);
@@ -62,6 +64,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     if report.conditions.interrupted {
         return Err(Failure::new(INTERRUPTED));
     }
+    simulated?;
     keep(args, &record, &report);
     Ok(Answer::Done)
 }

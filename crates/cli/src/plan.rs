@@ -29,6 +29,7 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::{Body, Provenance, Record};
 use sketched::Sketching;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 mod sketched;
@@ -77,7 +78,7 @@ pub(crate) struct PlanArgs {
     #[arg(long = "plot", hide = true, value_name = "FILE", value_parser = replaced)]
     _plot: Option<Infallible>,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Predicts the performance of a mapping, and prints recommended changes.
@@ -177,7 +178,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
 /// Returns the path file's name, quoted for use on a command line.
 fn quoted(args: &PlanArgs) -> String {
     let file = args.path.as_ref().or(args.sketching.out.as_ref());
-    terminal::quoted(&file.map_or("PATH.toml".into(), |file| file.display().to_string()))
+    terminal::quoted(file.map_or(OsStr::new("PATH.toml"), |file| file.as_os_str()))
 }
 
 fn on_this_machine(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate profile`: finds the functions in which a running program spends its CPU time.
 
-use crate::appearance::Form;
+use crate::appearance::{Form, PROFILE};
 use crate::emit::{self, Answer, Destination, Output};
 use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::help_text::{examples, paragraphs};
 use crate::interrupt::stop_on_interrupt;
 use crate::machine;
@@ -129,7 +129,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     to: Option<PathBuf>,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 impl ProfileArgs {
@@ -141,7 +141,7 @@ impl ProfileArgs {
     /// Returns the output format. With --annotate or --timeline, text output is replaced by the
     /// annotated or timeline view.
     fn form(&self) -> Form {
-        match (self.output.form(), &self.annotate, self.timeline) {
+        match (self.output.form_of(PROFILE), &self.annotate, self.timeline) {
             (Form::Text, Some(_), _) => Form::Annotated,
             (Form::Text, None, true) => Form::Timeline,
             (form, ..) => form,
@@ -202,6 +202,8 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     if is_running && !args.command.is_empty() && !args.simulate {
         return Err(Failure::new("sample either a running program or a command, not both"));
     }
+    // Without a simulator, say so before the program is sampled.
+    let simulator = if args.simulate { Some(simulator()?) } else { None };
     emit::note_streams(&args.output, args.destination(), !args.command.is_empty());
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet());
@@ -213,25 +215,21 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     progress.clear();
     let mut report = sampled.map_err(Failure::new)?;
     report.limits.read_bytes_per_s = read_bytes_per_s();
-    if args.simulate {
+    let mut simulation = Ok(());
+    if let Some((sim, caches)) = simulator {
         progress.step("simulating");
-        report.simulated = Some(simulated(args)?);
+        match simulated(args, &sim, &caches) {
+            Ok(run) => report.simulated = Some(run),
+            Err(failure) => simulation = Err(failure),
+        }
         progress.clear();
     }
     report.bounds = linerate_explain::bound::explain(&report);
     let provenance = provenance::without_ticks();
     let record = Record { provenance, body: Body::Profile(Box::new(report)) };
-    let json = record.to_json_pretty().map_err(Failure::new)?;
-    let text = match args.output.json() {
-        true => json.clone(),
-        false => emit::rendered(args.form(), &record, &options(args))?,
-    };
-    let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
-    if !args.output.quiet() && !is_json_on_stderr {
-        emit::warn(&record);
-    }
-    let printed = emit::put(args.destination(), &text);
-    also(printed, record_to.map_or(Ok(()), |file| files::write(file, &json)))
+    let options = options(args);
+    let (form, to) = (args.form(), args.destination());
+    also(emit::show(&args.output, form, to, &record, &options, |text| text), simulation)
 }
 
 /// Returns the memory read bandwidth of one thread, from this machine's profile; `None` without a
@@ -243,16 +241,20 @@ fn read_bytes_per_s() -> Option<f64> {
     reads.max_by_key(|one| one.bytes)?.gb_per_s.as_number().map(|rate| rate * 1e9)
 }
 
-/// Simulates the command on the caches of this machine.
-fn simulated(args: &ProfileArgs) -> Result<SimulatedRun, Failure> {
+/// Finds the simulator and the caches to simulate, those of this machine.
+fn simulator() -> Result<(Sim, Geometry), Failure> {
     let sim = Sim::find(&HostFacts::gather()).map_err(|why| {
         let fix = why.fix.map_or_else(String::new, |fix| format!("; {fix}"));
         Failure::new(format!("--sim: {}{fix}", why.sentence))
     })?;
-    let caches = Geometry::this_machine().map_err(Failure::new)?;
+    Ok((sim, Geometry::this_machine().map_err(Failure::new)?))
+}
+
+/// Simulates the command.
+fn simulated(args: &ProfileArgs, sim: &Sim, caches: &Geometry) -> Result<SimulatedRun, Failure> {
     let limit = 4.0 * args.time.unwrap_or(WINDOW_S) + 10.0;
     let limit = Duration::from_secs_f64(limit);
-    sim.functions(&args.command, &caches, limit).map_err(Failure::new)
+    sim.functions(&args.command, caches, limit).map_err(Failure::new)
 }
 
 fn options(args: &ProfileArgs) -> Options {

@@ -26,7 +26,7 @@ pub(crate) struct RegionsArgs {
     #[arg(value_name = "RECORD.json")]
     file: PathBuf,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 /// Reads a regions record and prints it as a table.

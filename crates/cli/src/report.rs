@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate report`: prints a stored record.
 
-use crate::appearance::Form;
-use crate::emit::{self, Answer, Output};
+use crate::emit::{self, Answer, Destination, Output};
 use crate::export;
-use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::failure::Failure;
+use crate::files::Files;
 use crate::help_text::{examples, paragraphs};
 use clap::Args;
 use linerate_report::Detail;
@@ -39,13 +38,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let record = export::read(&args.file)?;
-    let form = args.output.form();
+    let form = args.output.form_of(emit::kind(&record.body));
     let detail = if args.all { Detail::Full } else { args.output.detail() };
-    let text = emit::rendered(form, &record, &emit::options(detail))?;
-    if !args.output.quiet() && form != Form::Markdown {
-        emit::warn(&record);
-    }
-    let written = record_to
-        .map_or(Ok(()), |file| files::write(file, record.to_json_pretty().map_err(Failure::new)?));
-    also(emit::print(&text), written)
+    let options = emit::options(detail);
+    emit::show(&args.output, form, Destination::Stdout, &record, &options, |text| text)
 }

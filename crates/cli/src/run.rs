@@ -5,6 +5,7 @@ use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer, Forms};
 use crate::failure::{Failure, also};
 use crate::files;
+use crate::goal;
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
 use crate::load::{Loaded, is_live, load};
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
     files.writes("the [sink] file", sink).check()?;
     if args.check {
+        common.output.check_plain("--check")?;
         return emit::print(&match common.output.json() {
             true => checked_as_json(&loaded),
             false => checked(&loaded),
@@ -81,12 +83,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let Body::Run(run) = &record.body else { unreachable!("a run's record contains a run") };
-    // Under a CPU quota, workers cannot sustain the rate that they reach while running. Use the
-    // delivered rate, which includes throttled time.
-    let rate = match run.held(&record.provenance) {
-        Some(_) => run.delivered_kpps(),
-        None => run.processed_kpps.clone(),
-    };
+    let rate = run.sustained_kpps(&record.provenance);
     let is_aside = matches!(&path.sink, Sink::Capture { file, .. } if file == "-");
     let printed =
         emit::emit(Forms::from(&common.output).of_path(&args.path).aside(is_aside), &record);
@@ -95,8 +92,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     if interrupted && !is_live(path) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, &rate, run)?;
-    emit::is_prompt(met, &p99, common.p99)
+    let met = goal::reaches(loaded.goal_kpps, &rate, run)?;
+    goal::is_prompt(met, &p99, common.p99)
 }
 
 /// Opens the path's interfaces, if it has any, and then drops the privilege to open more.

@@ -10,10 +10,10 @@ mod list;
 
 use self::args::EventList;
 pub(crate) use self::args::StatArgs;
-use crate::appearance::Form;
+use crate::appearance::{Form, STAT};
 use crate::emit::{self, Answer, Destination};
-use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::failure::Failure;
+use crate::files::Files;
 use crate::{input, provenance};
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
@@ -33,6 +33,7 @@ const RPISTAT: &str = "rpistat";
 /// Counts the requested events and prints the report.
 pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     if args.list {
+        args.output.check_plain("--list")?;
         return emit::put(args.destination(), &list::list(args.output.json(), &style(args)));
     }
     let request = request(args)?;
@@ -61,7 +62,7 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
         (None, None) => What::Command { argv: args.command.clone() },
     };
     let mut sets = args.metrics.clone();
-    if args.output.form() == Form::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
+    if args.output.form_of(STAT) == Form::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
         sets.push(RPISTAT.to_owned());
     }
     let baseline = args.baseline.as_deref().map(read_record).transpose()?.map(Box::new);
@@ -123,29 +124,19 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let never_began = failure.is_some() && never_began(&report);
     let record =
         Record { provenance: provenance::without_ticks(), body: Body::Stat(Box::new(report)) };
-    let json = match args.output.json() || args.output.record.is_some() {
-        true => Some(record.to_json_pretty().map_err(Failure::new)?),
-        false => None,
-    };
-    let text = match &json {
-        Some(json) if args.output.json() => json.clone(),
-        _ => emit::rendered(args.output.form(), &record, &options(args))?,
-    };
-    let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
-    if !args.output.quiet() && !is_json_on_stderr {
-        emit::warn(&record);
-    }
+    let form = args.output.form_of(STAT);
     // If the command did not start, the reason is printed below, and an empty table adds nothing.
-    let printed = match args.output.json() || !never_began {
-        true => emit::put(args.destination(), &text),
-        false => Ok(Answer::Done),
+    let shown = match never_began && form != Form::Json {
+        true => emit::keep(&args.output, &record).map(|()| Answer::Done),
+        false => {
+            let destination = args.destination();
+            emit::show(&args.output, form, destination, &record, &options(args), |text| text)
+        }
     };
-    let record = args.output.record.as_ref().zip(json);
-    let written = record.map_or(Ok(()), |(file, json)| files::write(file, json));
     if let Some(failure) = failure {
         emit::say(&format!("linerate: {}\n", lines(&failure)));
     }
-    also(printed, written)?;
+    shown?;
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct TcpArgs {
     #[command(flatten)]
     plots: Plots,
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,6 +107,7 @@ const WHY_NONE: &str = "nothing to plot, so no file was written";
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if args.list {
+        args.output.check_plain("--list")?;
         return emit::print(&list(args.output.json())?);
     }
     let request = request(args)?;

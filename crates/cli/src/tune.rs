@@ -7,6 +7,7 @@ use crate::emit::{self, Answer, Forms};
 use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::goal;
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
 use crate::load::{Loaded, is_live, load};
@@ -89,9 +90,11 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();
     let Body::Tune(tune) = &record.body else { unreachable!("the record of a tuning session") };
-    let held = tune.tuned.held(&record.provenance).is_some();
-    let rate = if held { "delivered_kpps" } else { "tuned_kpps" };
-    let (rate, p99) = (&figures[rate], &figures["tuned_latency_p99_ns"]);
+    let rate = match tune.tuned.held(&record.provenance) {
+        Some(_) => &tune.tuned.sustained_kpps(&record.provenance),
+        None => &figures["tuned_kpps"],
+    };
+    let p99 = &figures["tuned_latency_p99_ns"];
     let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
     let forms = Forms::from(&common.output).of_path(file).aside(is_aside);
     // Standard output has no name that a command could read.
@@ -105,8 +108,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(INTERRUPTED));
     }
-    let met = emit::reaches(loaded.goal_kpps, rate, &tune.tuned)?;
-    emit::is_prompt(met, p99, common.p99)
+    let met = goal::reaches(loaded.goal_kpps, rate, &tune.tuned)?;
+    goal::is_prompt(met, p99, common.p99)
 }
 
 /// Truncates the CPU list to the number of CPUs that the CPU quota allows, but at least one. Busy

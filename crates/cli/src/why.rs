@@ -6,7 +6,7 @@ mod bundle;
 mod demo;
 
 pub(crate) use self::args::WhyArgs;
-use crate::emit::{self, Answer, Destination};
+use crate::emit::{self, Answer, Destination, Lines};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
@@ -31,12 +31,15 @@ pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
     if let Some(part) = args.demo_part {
         return demo::play(part, args.window());
     }
+    if args.every.is_some() {
+        args.output.check_plain("--every")?;
+    }
     emit::note_streams(&args.output, args.destination(), !args.command.is_empty());
     let stop = stop_on_interrupt()?;
     match args.every {
         _ if args.demo => demo::demo(args, stop),
         Some(every) => repeat(args, Duration::from_secs_f64(every), stop),
-        None => show(args, &watch(args, &target(args), args.window(), stop)?),
+        None => show(args, &watch(args, &target(args), args.window(), stop)?, ""),
     }
 }
 
@@ -70,30 +73,24 @@ fn watch(
     Ok(Record { provenance: provenance::without_ticks(), body })
 }
 
-/// Prints a record in the requested formats.
-fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
-    let json = record.to_json_pretty().map_err(Failure::new)?;
-    let text = match args.output.json() {
-        true => json.clone(),
-        false => emit::rendered(args.output.form(), record, &options(args))?,
-    };
-    let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
-    if !args.output.quiet() && !is_json_on_stderr {
-        emit::warn(record);
-    }
-    let printed = emit::put(args.destination(), &text);
-    let written = args.output.record.as_ref().map_or(Ok(()), |file| files::write(file, &json));
+/// Prints a record in the requested formats. Text ends with `suffix`.
+fn show(args: &WhyArgs, record: &Record, suffix: &str) -> Result<Answer, Failure> {
+    let form = args.output.form_of("why");
+    let finish = |text| text + suffix;
+    let options = options(args);
+    let shown = emit::show(&args.output, form, args.destination(), record, &options, finish);
     let bundled = args
         .bundle
         .as_ref()
         .map_or(Ok(()), |file| files::write(file, bundle::bundle(record, args.with_command_line)?));
-    also(also(printed, written), bundled)
+    also(shown, bundled)
 }
 
-/// Observes one window after another until the user interrupts or the observed program exits.
-/// Prints a line or a record for each window.
+/// Observes one window after another until the user interrupts, the observed program exits, or the
+/// reader of the output does. Prints a line or a record for each window.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
+    let mut lines = Lines::to(args.destination());
     let mut is_first = true;
     loop {
         let began = Instant::now();
@@ -109,7 +106,9 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
             true => record.to_json_line().map_err(Failure::new)?,
             false => linerate_report::why_line(report, &style(args)),
         };
-        emit::put(args.destination(), &text)?;
+        if !lines.put(&text)? {
+            return Ok(Answer::Done);
+        }
         while began.elapsed() < every && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
         }

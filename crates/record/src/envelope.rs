@@ -10,7 +10,7 @@
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
 use crate::doctor::DoctorReport;
-use crate::figure::{Figure, Figures, Scalar, bare};
+use crate::figure::{Figure, Figures, Scalar, bare, is_same_value};
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
 use crate::plan::PlanReport;
@@ -305,7 +305,7 @@ impl Stated {
     fn check_against(&self, record: &Record) -> Result<(), ReadError> {
         differing(&self.figures, &record.figures(), Figure::has_facts_of)
             .map_or(Ok(()), |name| changed("figures", &name))?;
-        differing(&self.summary, &record.summary(), Value::eq)
+        differing(&self.summary, &record.summary(), is_same_value)
             .map_or(Ok(()), |name| changed("summary", &name))?;
         if self.warnings != record.warnings() {
             return Err(ReadError::Changed { field: "warnings".to_owned() });

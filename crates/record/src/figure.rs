@@ -3,6 +3,7 @@
 
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Evidence tier of a figure, ordered from strongest to weakest.
@@ -59,6 +60,33 @@ impl Scalar {
     }
 }
 
+/// Returns whether two numbers are the same result, perhaps computed by two builds. The logarithms
+/// and powers of different C libraries differ in their last bit.
+pub(crate) fn is_same_number(a: f64, b: f64) -> bool {
+    const TOLERANCE: f64 = 1e-9;
+    a == b || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
+}
+
+/// Returns whether two values of a summary are the same, except for what [`is_same_number`] ignores
+/// in fractions.
+pub(crate) fn is_same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
+            a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| is_same_number(a, b))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let has = |(name, value): (&String, &Value)| {
+                b.get(name).is_some_and(|b| is_same_value(value, b))
+            };
+            a.len() == b.len() && a.iter().all(has)
+        }
+        _ => a == b,
+    }
+}
+
 /// A value along with everything needed to judge it: unit, sample count, interval, evidence tier
 /// and method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,14 +115,27 @@ pub struct Figure {
 
 impl Figure {
     /// Returns whether both figures state the same facts. Ignores the wording of the method and
-    /// reason, which may change between versions.
+    /// reason, which may change between versions, and what [`is_same_number`] ignores.
     pub(crate) fn has_facts_of(&self, other: &Self) -> bool {
         let facts = |one: &Self| Self {
+            value: Scalar::Absent,
+            low: None,
+            high: None,
             method: String::new(),
             reason: one.reason.as_ref().map(|_| String::new()),
             ..one.clone()
         };
-        facts(self) == facts(other)
+        let is_same_end = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => is_same_number(a, b),
+            (a, b) => a == b,
+        };
+        let is_same_value = match (&self.value, &other.value) {
+            (Scalar::Number(a), Scalar::Number(b)) => is_same_number(*a, *b),
+            (a, b) => a == b,
+        };
+        let is_same_interval =
+            is_same_end(self.low, other.low) && is_same_end(self.high, other.high);
+        is_same_value && is_same_interval && facts(self) == facts(other)
     }
 
     /// Creates a figure from an estimate. A non-finite value makes the figure absent; a non-finite

@@ -38,10 +38,42 @@ impl Paint {
 pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     match (style.markup, paint) {
         (Markup::Terminal, _) => {}
-        (Markup::Markdown, Paint::Head) => return format!("### {}\n", text.replace('\n', " ")),
+        (Markup::Markdown, Paint::Head) => {
+            return format!("### {}\n", untagged(&text.replace('\n', " ")));
+        }
         (Markup::Markdown, _) => return text.to_owned(),
     }
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
+}
+
+/// Escapes what Markdown would take for an HTML tag or a character reference, as in
+/// `vector<int>::size`. Code spans are shown as they are.
+fn untagged(text: &str) -> String {
+    let plain = |text: &str| {
+        let mut escaped = String::with_capacity(text.len());
+        for (at, c) in text.char_indices() {
+            let next = text[at + c.len_utf8()..].chars().next();
+            match (c, next) {
+                ('<', Some(next)) if next.is_ascii_alphabetic() || "/!?".contains(next) => {
+                    escaped += "&lt;";
+                }
+                ('&', Some(next)) if next.is_ascii_alphanumeric() || next == '#' => {
+                    escaped += "&amp;";
+                }
+                _ => escaped.push(c),
+            }
+        }
+        escaped
+    };
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        parts.push(format!("{}`{code}`", plain(before)));
+        rest = after;
+    }
+    parts.concat() + &plain(rest)
 }
 
 /// Column at which the text after a label starts.
@@ -51,7 +83,7 @@ pub(crate) const LABEL_COLUMNS: usize = 12;
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
     if style.markup == Markup::Markdown {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
-        return format!("- {label}{}\n", text.trim());
+        return format!("- {label}{}\n", untagged(text.trim()));
     }
     let indent = " ".repeat(LABEL_COLUMNS);
     let options =
@@ -159,7 +191,7 @@ impl Grid {
 
     /// Formats the table as GitHub Markdown, with a trailing empty line.
     fn markdown(&self) -> String {
-        let cell = |text: &String| text.trim().replace('|', "\\|").replace('\n', " ");
+        let cell = |text: &String| untagged(text.trim()).replace('|', "\\|").replace('\n', " ");
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(cell).collect();
             format!("| {} |\n", cells.join(" | "))
@@ -264,6 +296,29 @@ mod tests {
         let rows = [vec!["a|b".to_owned(), "1".to_owned()]];
         let table = markdown_table(&["name", ">n"], rows);
         assert_eq!(table, "| name | n |\n|---|---:|\n| a\\|b | 1 |\n\n");
+    }
+
+    #[test]
+    fn markdown_shows_the_arguments_of_templates() {
+        let all = ["vector<int>::at", "<T as Foo>::bar", "a < b, 5 <6", "`f<int>` of g<T>", "`<a"];
+        let shown = all.map(untagged);
+        let wanted = [
+            "vector&lt;int>::at",
+            "&lt;T as Foo>::bar",
+            "a < b, 5 <6",
+            "`f<int>` of g&lt;T>",
+            "`&lt;a",
+        ];
+        assert_eq!(shown, wanted);
+        assert_eq!(
+            ["f<T&&>", "a &lt; b", "R & D"].map(untagged),
+            ["f&lt;T&&>", "a &amp;lt; b", "R & D"]
+        );
+        let style = Style { markup: Markup::Markdown, ..PLAIN };
+        let line = labelled("in", Paint::Head, "f<int>", &style);
+        assert_eq!(line, "- **in** f&lt;int>\n");
+        let table = markdown_table(&["name"], [vec!["f<int>".to_owned()]]);
+        assert!(table.contains("| f&lt;int> |"), "{table}");
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::run::{BucketUse, WorkerReport};
-use linerate_record::{Body, Figure, Record, Tier, fixtures};
+use linerate_record::stat::{BaselineChange, Judged};
+use linerate_record::tune::TuneReport;
+use linerate_record::{Body, Figure, Record, Scalar, Tier, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
 /// Lines on a screen, including the one with the typed command.
@@ -167,6 +169,57 @@ fn a_prediction_below_the_present_rate_is_no_reason_to_change() {
     assert!(slower.starts_with("Keep the mapping: "), "{slower}");
     assert!(slower.contains("no candidate is predicted to gain 2 %"), "{slower}");
     assert!(faster.starts_with("Predicted: 1.5x"), "{faster}");
+}
+
+#[test]
+fn the_first_line_says_why_the_mapping_is_kept() {
+    let first = |change: &dyn Fn(&mut TuneReport)| {
+        let mut record = fixtures::record("tune");
+        let Body::Tune(report) = &mut record.body else { unreachable!("a record of tune") };
+        report.chosen = None;
+        change(report);
+        let shown = screen(&record, 100, Detail::Screen);
+        let kept = shown.lines().find(|line| line.starts_with("kept")).expect("it is kept");
+        (shown.lines().next().expect("a line").to_owned(), kept.to_owned())
+    };
+    let speedup = |report: &mut TuneReport, low: Option<f64>| {
+        for candidate in &mut report.candidates {
+            let Some(speedup) = &mut candidate.speedup else { continue };
+            (speedup.value, speedup.low, speedup.high) = (Scalar::Number(1.86), low, Some(2.35));
+        }
+    };
+    let (line, _) = first(&|report: &mut TuneReport| speedup(report, Some(0.95)));
+    assert!(line.contains("no candidate certainly gains 2 %"), "{line}");
+    let (line, _) = first(&|report: &mut TuneReport| speedup(report, None));
+    assert!(line.contains("no candidate certainly gains 2 %"), "{line}");
+    let (line, kept) = first(&|report: &mut TuneReport| {
+        speedup(report, Some(1.25));
+        report.p99_limit_ns = Some(50_000.0);
+    });
+    assert!(line.contains("no faster candidate is known to meet the p99 limit"), "{line}");
+    assert!(kept.contains("over the p99 limit or unknown"), "{kept}");
+    let (line, _) = first(&|report: &mut TuneReport| report.rounds = 0);
+    assert!(line.contains("tuning stopped before the candidates had run"), "{line}");
+}
+
+#[test]
+fn no_regression_is_claimed_only_where_figures_could_be_judged() {
+    let first = |judged: Judged| {
+        let mut record = fixtures::record("stat");
+        let Body::Stat(report) = &mut record.body else { unreachable!("a record of stat") };
+        report.baseline = vec![BaselineChange {
+            name: "instructions".to_owned(),
+            before: Some(100.0),
+            now: Some(101.0),
+            change: Some(0.01),
+            is_regression: false,
+            judged,
+        }];
+        screen(&record, 100, Detail::Screen).lines().next().expect("a line").to_owned()
+    };
+    assert!(first(Judged::Yes).starts_with("No regression"));
+    let line = first(Judged::NoInterval);
+    assert!(line.starts_with("Cannot tell whether there is a regression"), "{line}");
 }
 
 #[test]

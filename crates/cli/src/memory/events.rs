@@ -9,6 +9,7 @@
 use super::MemoryArgs;
 use crate::emit::Answer;
 use crate::failure::Failure;
+use crate::interrupt::INTERRUPTED;
 use crate::progress::Progress;
 use crate::stat::caches;
 use linerate_linux::signal::{Caught, Pending};
@@ -95,33 +96,81 @@ impl Chase {
     }
 }
 
-/// Simulates the events of a report if none were counted, or if other caches are requested.
-pub(super) fn simulate(
-    args: &MemoryArgs,
-    report: &mut MemoryReport,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
-    if !args.events || (!report.events.is_empty() && args.caches.is_none()) {
-        return Ok(());
-    }
-    let geometry = match &args.caches {
-        Some(text) => caches::given(text)?,
-        None => Geometry::this_machine().map_err(Failure::new)?,
-    };
-    let progress = Progress::new(args.output.quiet());
-    progress.step("events, simulated");
-    let sizes = sizes(&geometry, args.max);
-    let mut events = Vec::new();
-    for (done, &bytes) in sizes.iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            break;
+/// A simulation that --events may require.
+pub(super) struct Simulation<'a> {
+    args: &'a MemoryArgs,
+    /// The requested caches; without --caches, those of this machine.
+    given: Option<Geometry>,
+}
+
+impl<'a> Simulation<'a> {
+    /// Returns the simulation that the arguments request, if any. If it will certainly be required,
+    /// checks that it works, because the measurement before it may take a minute.
+    pub(super) fn given(args: &'a MemoryArgs) -> Result<Option<Self>, Failure> {
+        if !args.events {
+            return Ok(None);
         }
-        progress.at(done as f64 / sizes.len() as f64);
-        events.push(of_size(bytes, &geometry)?);
+        let given = args.caches.as_deref().map(caches::given).transpose()?;
+        if let Some(geometry) = &given {
+            let line = geometry.caches().d1.line_bytes;
+            counts(Chase { bytes: LEAST_BYTES, line, loads: 1 }, geometry)?;
+        }
+        Ok(Some(Self { args, given }))
     }
-    progress.clear();
-    (report.events, report.events_reason) = (events, None);
-    Ok(())
+
+    /// Simulates the events of a report if none were counted, or if other caches are requested. If
+    /// it fails or is interrupted, the report says so.
+    pub(super) fn run(self, report: &mut MemoryReport, stop: &AtomicBool) -> Result<(), Failure> {
+        if report.conditions.interrupted || (!report.events.is_empty() && self.given.is_none()) {
+            return Ok(());
+        }
+        let simulated = self.sizes(stop);
+        // The terminal's Ctrl-C ends the simulator, too, and thus looks like its failure.
+        let interrupted = stop.load(Ordering::Relaxed);
+        report.conditions.interrupted |= interrupted;
+        let (events, failure) = match simulated {
+            Ok(events) => (events, None),
+            Err((events, _)) if interrupted => (events, None),
+            Err((events, failure)) => (events, Some(failure)),
+        };
+        if !events.is_empty() {
+            (report.events, report.events_reason) = (events, None);
+        } else if report.events.is_empty() {
+            let why = failure.as_ref().map(|failure| format!("not simulated: {failure}"));
+            report.events_reason = Some(why.unwrap_or_else(|| INTERRUPTED.to_owned()));
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Simulates chains of all sizes. An error comes with the sizes simulated before it.
+    fn sizes(&self, stop: &AtomicBool) -> Result<Vec<EventsOfSize>, (Vec<EventsOfSize>, Failure)> {
+        let mut events = Vec::new();
+        let geometry = match &self.given {
+            Some(given) => given.clone(),
+            None => match Geometry::this_machine() {
+                Ok(geometry) => geometry,
+                Err(error) => return Err((events, Failure::new(error))),
+            },
+        };
+        let progress = Progress::new(self.args.output.quiet());
+        progress.step("events, simulated");
+        let sizes = sizes(&geometry, self.args.max);
+        for (done, &bytes) in sizes.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            progress.at(done as f64 / sizes.len() as f64);
+            match of_size(bytes, &geometry) {
+                Ok(of_size) => events.push(of_size),
+                Err(failure) => {
+                    progress.clear();
+                    return Err((events, failure));
+                }
+            }
+        }
+        progress.clear();
+        Ok(events)
+    }
 }
 
 /// Returns the sizes of the chains to simulate, in bytes, up to the memory limit.
@@ -205,6 +254,9 @@ fn counts(chase: Chase, geometry: &Geometry) -> Result<Vec<Figure>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use linerate_record::fixtures;
 
     #[test]
     fn chains_are_bytes_lines_and_loads() {
@@ -215,6 +267,21 @@ mod tests {
         for bad in ["", "4096", "4096:33:1", "16:32:1", "4096:4:1", "999999999999:64:1", "x:64:1"] {
             assert!(bad.parse::<Chase>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_interrupted_simulation_marks_the_report_and_keeps_it() {
+        let cli = Cli::try_parse_from(["linerate", "memory", "--events"]).unwrap();
+        let Command::Memory(args) = &cli.command else { unreachable!("a command") };
+        let given = Some(Geometry::named("arm1176").unwrap());
+        let mut report = MemoryReport { events: Vec::new(), ..fixtures::memory() };
+        report.conditions.interrupted = false;
+        let levels = report.levels.clone();
+        let done = Simulation { args, given }.run(&mut report, &AtomicBool::new(true));
+        assert!(done.is_ok(), "the interruption is reported for the whole command");
+        assert!(report.conditions.interrupted);
+        assert_eq!(report.events_reason.as_deref(), Some(INTERRUPTED));
+        assert_eq!(report.levels, levels);
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     pub(super) plots: Plots,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(crate) output: Output,
 }
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

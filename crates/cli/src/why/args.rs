@@ -96,7 +96,7 @@ pub(crate) struct WhyArgs {
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(super) to: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(crate) output: Output,
 }
 
 /// Default window in seconds: long enough for 50 CPU quota periods, yet short enough to wait for.

@@ -23,8 +23,10 @@ mod scene;
 pub(super) use parts::play;
 
 use super::{WhyArgs, show, watch};
+use crate::appearance::Form;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
+use crate::files;
 use linerate_observe::Target;
 use linerate_record::why::ledger::ledger;
 use linerate_record::why::{Cause, WhyReport};
@@ -81,14 +83,14 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let scene = Scene::start(args.window())?;
     let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
     let truth = scene.finish()?;
-    let shown = show(args, &record)?;
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
-    // With --json, the output is read by a script, which expects only the record.
-    if args.output.json() {
+    let has_record = args.output.record.as_deref().is_some_and(files::is_stdout);
+    let is_text = args.output.form_of("why") == Form::Text && !has_record;
+    let shown = show(args, &record, if is_text { &text } else { "" })?;
+    // Other formats are read by scripts, which expect only the record.
+    if !is_text {
         emit::say(&text);
-    } else {
-        emit::put(args.destination(), &text)?;
     }
     Ok(if agrees { shown } else { Answer::No })
 }

@@ -2,7 +2,7 @@
 //! `linerate budget`: figures from the Netra document, the command's record, and bad input.
 
 use crate::rig::{Folder, linerate};
-use linerate_record::{Body, Record};
+use linerate_record::{Body, Record, fixtures};
 use serde_json::Value;
 
 fn record(args: &[&str]) -> (Record, Value) {
@@ -49,6 +49,27 @@ fn a_machine_is_changed_by_options_and_read_from_a_file() {
     let done = linerate(&["budget", "--machine", &file]);
     assert_eq!(done.status, Some(2));
     assert!(done.stderr.contains("cores") && done.stderr.contains("line 4"), "{}", done.stderr);
+}
+
+/// Without the quota, the workers would have run all the time.
+#[test]
+fn a_rate_measured_under_a_quota_includes_the_stops() {
+    let folder = Folder::new();
+    let of = |cpu_quota| {
+        let mut run = fixtures::record("run");
+        run.provenance.cpu_quota = cpu_quota;
+        let rate = match &run.body {
+            Body::Run(report) => report.sustained_kpps(&run.provenance).as_number(),
+            _ => unreachable!("a record of run"),
+        };
+        let file = folder.write("run.json", run.to_json_pretty().expect("JSON"));
+        let budget = record(&["--line", "1Tb/s", "--clock", "3", "--from", &file]).0;
+        let Body::Budget(report) = budget.body else { panic!("a record of budget") };
+        let measured = report.shortfall.expect("it is below this line").packets_per_s;
+        assert!((measured - rate.expect("a rate") * 1e3).abs() < 1.0, "{measured} {rate:?}");
+        measured
+    };
+    assert!(of(Some(0.2)) < of(None));
 }
 
 #[test]

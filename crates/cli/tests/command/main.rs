@@ -23,6 +23,7 @@ mod kernels;
 mod memory;
 mod new_stage;
 mod odd_packets;
+mod outputs;
 mod placement;
 mod plan;
 mod predict;

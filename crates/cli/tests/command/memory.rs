@@ -2,7 +2,8 @@
 //! Tests `linerate memory`: contents of its record on any machine, rejected options, behaviour with
 //! little memory, and use of its profile by other commands. No test asserts a time.
 
-use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
+use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, edge, linerate};
+use crate::rig::{record, refused};
 use crate::validator::Validator;
 use linerate_record::doctor::{Observation, Verdict};
 use linerate_record::memory::{
@@ -429,4 +430,35 @@ fn simulated_events_have_a_program_of_their_own() {
     assert_eq!(answered(0, &["memory", "--chase", "4096:64:000000001000"]), "");
     assert!(refused(&["memory", "--chase", "10:64:1"]).contains("out of range"));
     assert!(refused(&["memory", "--caches", "g4"]).contains("add --events"));
+    let typo = [&SMALL[..], &["--events", "--caches", "typo"]].concat();
+    assert!(refused(&typo).contains("typo"));
+}
+
+/// Without a simulator, the measurement is printed and recorded nevertheless.
+#[test]
+fn a_simulation_that_fails_loses_no_measurement() {
+    let folder = Folder::new();
+    let nowhere = folder.file("");
+    let without = |more: &[&str]| {
+        let _share = a_share_of_the_processors();
+        let mut command = command(&[&SMALL[..], &["-q", "--json", "--events"], more].concat());
+        let output = command.env("PATH", &nowhere).output().expect("the program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, stdout, stderr) = without(&[]);
+    if stderr.contains("stopped before anything was measured") {
+        return println!("SKIP: the machine is too busy to measure");
+    }
+    let report = parsed(&stdout);
+    if !report.events.is_empty() {
+        return println!("SKIP: events are counted here");
+    }
+    assert_eq!(status, Some(2), "{stderr}");
+    let why = report.events_reason.expect("a reason");
+    assert!(why.starts_with("not simulated: "), "{why}");
+    assert!(stderr.contains(&why["not simulated: ".len()..]), "{stderr}");
+    // Where a simulation is certain to be required, nothing is measured before it fails.
+    let (status, stdout, stderr) = without(&["--caches", "arm1176"]);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate profile`: its record, its output formats, and rejected input.
 
-use crate::rig::{Folder, linerate, record, refused};
+use crate::rig::{Folder, command, linerate, record, refused};
 use crate::why::has;
 use linerate_record::{Body, Scalar};
 use std::process::{Command, Stdio};
@@ -169,6 +169,20 @@ fn go_reads_the_exported_profile() {
     let mappings = text.split("Mappings").nth(1).expect("mappings");
     let first = mappings.lines().find(|line| line.starts_with("1: ")).expect("a mapping");
     assert!(first.contains(" sha256sum"), "{text}");
+}
+
+/// Without Valgrind, the command does not even start.
+#[test]
+fn a_missing_simulator_is_reported_before_sampling() {
+    let folder = Folder::new();
+    let ran = folder.file("ran");
+    let line = format!(": > {ran}; while :; do :; done");
+    let words = ["profile", "--sim", "-q", "-t", "300ms", "--", "/bin/sh", "-c", &line];
+    let output = command(&words).env("PATH", folder.file("")).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--sim: "), "{said}");
+    assert!(!std::fs::exists(&ran).expect("a folder"), "{said}");
 }
 
 #[test]

@@ -51,6 +51,11 @@ fn the_demo_finds_what_it_was_made_to_lose_packets_by() {
     let done = linerate(&["why", "--demo", "--time", "1s", "--json", "--quiet"]);
     let finding = "\"finding\": \"socket_buffer\"";
     assert!(done.stdout.contains(finding) && done.stderr.contains("truth"), "{done:?}");
+    let folder = Folder::new();
+    let file = folder.file("demo.txt");
+    linerate(&["why", "--demo", "--time", "1s", "--quiet", "-o", &file]);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    assert!(text.contains("\nfinding ") && text.contains("\ntruth "), "{text}");
 }
 
 #[test]

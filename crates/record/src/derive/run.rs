@@ -362,6 +362,25 @@ impl RunReport {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
+    /// Returns the rate in kpps that the path sustains, including packets that stages drop or
+    /// consume: throughput or, if a CPU quota throttled the workers, the rate at the source over
+    /// the measurement phase. Throughput covers only the time in which throttled workers ran.
+    pub fn sustained_kpps(&self, provenance: &Provenance) -> Figure {
+        const METHOD: &str = "rate at the source during the measurement, interruptions included";
+        if self.held(provenance).is_none() {
+            return self.processed_kpps.clone();
+        }
+        match source_kpps(self) {
+            kpps if kpps > 0.0 => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
+            _ => Figure::absent(
+                "kpps",
+                Tier::Sw,
+                METHOD,
+                "no packets were read from the source during the measurement",
+            ),
+        }
+    }
+
     /// Returns the rate in kpps at the sinks over the measurement phase, including time in which
     /// workers were stopped.
     pub fn delivered_kpps(&self) -> Figure {

@@ -35,7 +35,7 @@ fn rates(report: &TuneReport) -> Figures {
     let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
     let why = match report.predicted_from {
         Some(_) => "predicted from a record: no candidate was run",
-        None => "no candidate beat the baseline, so it is kept",
+        None => "the baseline is kept",
     };
     let none = |unit: &str, tier| Figure::absent(unit, tier, ROUNDS, why);
     let measured = kept.and_then(|kept| kept.measured_kpps.clone());

@@ -9,7 +9,7 @@ use linerate_record::kernels::KernelsReport;
 use linerate_record::memory::{MemoryLevel, MemoryReport};
 use linerate_record::profile::ProfileReport;
 use linerate_record::regions::{RegionTotal, RegionsReport};
-use linerate_record::stat::{StatReport, StatTarget};
+use linerate_record::stat::{Judged, StatReport, StatTarget};
 use linerate_record::strands::{Bound, StrandsReport};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpStack};
 use linerate_record::units::{Nanos, counted, memory_size, three_digits};
@@ -124,6 +124,9 @@ fn baseline(report: &StatReport) -> String {
     let worse: Vec<&str> = worse.map(|one| one.name.as_str()).collect();
     match worse.as_slice() {
         [] if report.baseline.is_empty() => String::new(),
+        [] if !report.baseline.iter().any(|one| one.judged == Judged::Yes) => {
+            "Cannot tell whether there is a regression".to_owned()
+        }
         [] => "No regression".to_owned(),
         [first] => format!("Regression: {first}"),
         [first, rest @ ..] => format!("Regression: {first} and {} more", rest.len()),

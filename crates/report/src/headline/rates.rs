@@ -3,6 +3,7 @@
 //! fraction of line rate.
 
 use super::share;
+use crate::tune::kept_because;
 use crate::value::{cut, significant};
 use linerate_plan::diagnose::HEADLINE_REPLAY;
 use linerate_plan::profile::stage_share;
@@ -108,10 +109,13 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
             (best, best.predicted_kpps.as_number(), "Predicted: ")
         }
         (None, predicted) => {
-            let gains = if predicted.is_some() { "is predicted to gain" } else { "gains" };
+            let why = match predicted {
+                Some(_) => "no candidate is predicted to gain 2 % or more",
+                None => kept_because(report).headline(),
+            };
             let rate = before.map_or_else(String::new, |kpps| format!(": {}", Kpps(kpps)));
             return vec![
-                format!("Keep the mapping{rate}; no candidate {gains} 2 % or more"),
+                format!("Keep the mapping{rate}; {why}"),
                 line_rate(before, line),
                 bottleneck(&report.baseline, Some(&report.finding)),
             ];
