@@ -252,38 +252,26 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
     const REMEDY: &str = "give that of the window, --packets N; `linerate why` counts the packets \
                           of a program in its own network namespace, or whose sockets root reads";
     let observed = &report.observation;
-    let base = |thread: &ThreadActivity| {
-        let name = thread.name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
-        if name.is_empty() { thread.name.clone() } else { name.to_owned() }
-    };
-    let mut groups: Vec<(String, f64, u32)> = Vec::new();
     let counted = observed.packets.as_ref().map(|count| count.packets as f64);
     let packets = known.packets.or(counted).filter(|packets| *packets > 0.0);
-    let cost = |thread: &ThreadActivity| {
-        // Separated with the record's own packet count.
-        let own = counted.zip(packets).map_or(1.0, |(counted, packets)| counted / packets);
-        let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0).map(|ns| ns * own);
-        of_polling.or_else(|| cost_without_polling(thread, packets?))
-    };
+    let packets = packets.ok_or(NoSketch::Packets { remedy: REMEDY })?;
+    // Costs are separated with the record's own packet count.
+    let scale = counted.map_or(1.0, |counted| counted / packets);
+    let mut groups: Vec<(String, f64, u32)> = Vec::new();
     for thread in &observed.threads {
-        let Some(ns) = cost(thread) else { continue };
-        let name = base(thread);
+        let ns = match cost(thread, packets, scale) {
+            Cost::PerPacket(ns) => ns,
+            Cost::None => continue,
+            Cost::Unknown => return Err(NoSketch::Times { reason: inseparable(thread) }),
+        };
+        let name = base(&thread.name);
         match groups.iter_mut().find(|(known, ..)| *known == name) {
             Some((_, sum, threads)) => (*sum, *threads) = (*sum + ns, *threads + 1),
-            None => groups.push((name, ns, 1)),
+            None => groups.push((name.to_owned(), ns, 1)),
         }
     }
-    if groups.is_empty() && packets.is_none() {
-        return Err(NoSketch::Packets { remedy: REMEDY });
-    }
     if groups.is_empty() {
-        // The first thread is the one with the most CPU time.
-        let reason = observed.threads.iter().find_map(|thread| thread.cost_ns.reason.clone());
-        let reason = reason.unwrap_or_else(|| "no thread processed packets".to_owned());
-        let reason = format!(
-            "work and polling cannot be separated: {reason}; watch at a lower load, at which the \
-             threads sleep, or mark the stages as regions"
-        );
+        let reason = "no thread was on a CPU for 1 % of the time or more".to_owned();
         return Err(NoSketch::Times { reason });
     }
     let mut names = Names::default();
@@ -295,12 +283,12 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
         threads: *threads,
     });
     let bytes = observed.packets.as_ref().and_then(PacketCount::frame_bytes);
-    let rate = packets.map(|packets| packets / observed.elapsed_s);
+    let rate = packets / observed.elapsed_s;
     Ok(Sketch {
         from: format!("why, {file}"),
         stages: stages.collect(),
         segments: groups.iter().map(|(_, _, threads)| (1, *threads)).collect(),
-        packets_per_s: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
+        packets_per_s: Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0),
         frame_bytes: bytes,
         notes: vec![
             "each group of threads is one stage; add regions to the program to separate its stages"
@@ -309,16 +297,60 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
     })
 }
 
-/// Returns the CPU time of a thread per packet of the program, in ns; `None` if the thread hardly
-/// runs, or if it hardly sleeps and may therefore be polling.
-fn cost_without_polling(thread: &ThreadActivity, packets: f64) -> Option<f64> {
+/// Returns a thread's name without its trailing number, or the whole name if it is all number.
+fn base(name: &str) -> &str {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
+    if base.is_empty() { name } else { base }
+}
+
+/// What a thread spends on the packets of its program.
+enum Cost {
+    /// CPU time per packet, in ns.
+    PerPacket(f64),
+    /// Nothing that matters: the thread hardly runs, or only polls.
+    None,
+    /// Unknown: the thread runs, but its work cannot be separated from polling.
+    Unknown,
+}
+
+/// Returns what a thread spends per packet of the program. If the thread was seen polling, this is
+/// the cost from the record, multiplied by `scale`; otherwise it is all of its CPU time, provided
+/// that it sleeps when it has no work.
+fn cost(thread: &ThreadActivity, packets: f64, scale: f64) -> Cost {
     /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
     const RUNS: f64 = 0.01;
     const SLEEPS: f64 = 0.05;
-    let runs = thread.share_of(ThreadState::is_on_cpu);
-    let sleeps = thread.share_of(|state| state == ThreadState::Asleep);
-    let is_known = runs >= RUNS && sleeps >= SLEEPS;
-    is_known.then(|| runs * thread.elapsed_s * 1e9 / packets)
+    if let Some(ns) = thread.cost_ns.as_number() {
+        return if ns > 0.0 { Cost::PerPacket(ns * scale) } else { Cost::None };
+    }
+    let (runs, sleeps) = shares(thread);
+    if runs < RUNS {
+        return Cost::None;
+    }
+    match sleeps >= SLEEPS {
+        true => Cost::PerPacket(runs * thread.elapsed_s * 1e9 / packets),
+        false => Cost::Unknown,
+    }
+}
+
+/// Returns the fractions of time (0 to 1) that a thread was on a CPU and asleep.
+fn shares(thread: &ThreadActivity) -> (f64, f64) {
+    let asleep = thread.share_of(|state| state == ThreadState::Asleep);
+    (thread.share_of(ThreadState::is_on_cpu), asleep)
+}
+
+/// Says why the work of a thread is unknown, and how to find it.
+fn inseparable(thread: &ThreadActivity) -> String {
+    let (runs, sleeps) = shares(thread);
+    let why = thread.cost_ns.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!(
+        "thread `{}` is on a CPU for {:.0} % of the time and asleep for {:.0} %, so its work \
+         cannot be separated from polling{why}; watch at a lower load, at which it sleeps, or mark \
+         the stages as regions",
+        thread.name.escape_debug(),
+        100.0 * runs,
+        100.0 * sleeps
+    )
 }
 
 fn reason_of(figure: &Figure) -> &str {
