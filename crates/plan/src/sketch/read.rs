@@ -5,7 +5,7 @@ use super::{Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
 use linerate_record::Figure;
 use linerate_record::regions::{RegionEvent, RegionTotal, RegionsReport};
-use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
+use linerate_record::strands::{ForeignFormat, NodeCounts, StrandCounts, StrandsReport};
 use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,6 +149,9 @@ struct Node {
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
+    if let Some(reason) = report.strands.iter().find_map(StrandCounts::hidden_by_empty_polls) {
+        return Err(NoSketch::Times { reason });
+    }
     let mut order: Vec<&str> = Vec::new();
     let mut nodes: BTreeMap<&str, Node> = BTreeMap::new();
     let works =
@@ -165,7 +168,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
             node.packets += packets;
             node.ticks += counts.ticks_per_packet.as_number().unwrap_or(0.0) * packets;
             node.threads += 1;
-            node.is_polling |= counts.state == "polling";
+            node.is_polling |= counts.is_polling();
         }
     }
     let polled: f64 = nodes.values().filter(|node| node.is_polling).map(|node| node.packets).sum();
@@ -195,13 +198,18 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     });
     let stages: Vec<Part> = stages.collect();
     let kpps: f64 = report.strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
+    let mut notes =
+        vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()];
+    if let Some(name) = order.iter().find(|name| nodes[**name].is_polling) {
+        notes.push(format!("the time of polling nodes such as `{name}` includes empty polls"));
+    }
     Ok(Sketch {
         from: format!("VPP show runtime, {file}"),
         segments: vec![(stages.len(), workers.max(1))],
         stages,
         packets_per_s: (kpps > 0.0).then_some(kpps * 1e3),
         frame_bytes: None,
-        notes: vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()],
+        notes,
     })
 }
 
