@@ -250,6 +250,23 @@ fn two_half_busy_machines_are_not_one_busy_machine() {
 }
 
 #[test]
+fn commands_for_the_senders_interface_name_the_host_that_sends() {
+    let found = |reverse| {
+        let report = with(|report, point| {
+            (report.path.kind, report.reverse) = (StreamPathKind::Network, reverse);
+            report.path.software_checksum = Some(true);
+            point.sender.cpu = cpus(0.95);
+        });
+        findings(&report, &report.points[0]).remove(0)
+    };
+    let (here, there) = (found(false), found(true));
+    assert_eq!(here.cause, Cause::SoftwareChecksum);
+    assert_eq!(here.fix.as_deref(), Some("ethtool -K veth0 tx on tso on gso on"));
+    assert!(there.sentence.contains("is off on veth0 at the server)"), "{}", there.sentence);
+    assert!(there.fix.is_some_and(|fix| fix.ends_with("gso on at the server")));
+}
+
+#[test]
 fn calls_and_copies_limit() {
     let tiny = with(|_, point| {
         (point.sender.cpu, point.sender.bytes_per_call) = (cpus(1.0), 64.0);

@@ -30,7 +30,9 @@ impl Facts<'_> {
 
     /// Returns the number of CPUs that a side can use.
     pub(super) fn usable(&self, side: &StreamSide) -> u64 {
-        side.allowed_cpus.clamp(1, self.point.connections.max(1))
+        let threads = self.point.connections.max(1);
+        // 0 is an unknown number.
+        if side.allowed_cpus == 0 { threads } else { side.allowed_cpus.min(threads) }
     }
 
     /// Returns a side's CPU time relative to the CPUs that it can use, 0 to 1.
@@ -47,7 +49,10 @@ impl Facts<'_> {
             let cpus: BTreeSet<&u32> = sender.cpus.iter().chain(&receiver.cpus).collect();
             return cpus.len() as u64;
         }
-        let most = sender.allowed_cpus + receiver.allowed_cpus;
+        let most = match (sender.allowed_cpus, receiver.allowed_cpus) {
+            (0, _) | (_, 0) => u64::MAX,
+            (sender, receiver) => sender + receiver,
+        };
         if self.point.machine.cpus > 0 { most.min(self.point.machine.cpus) } else { most }
     }
 
@@ -64,7 +69,7 @@ impl Facts<'_> {
     /// CPUs that they can use, if there are fewer of these than threads; otherwise 0.
     pub(super) fn own_load(&self) -> Option<f64> {
         let (busier, connections) = (self.busier(), self.point.connections);
-        let is_crowded = connections > busier.allowed_cpus;
+        let is_crowded = connections > self.usable(busier);
         let of_side = if is_crowded { self.cpu_share(busier)? } else { 0.0 };
         let is_crowded = 2 * connections > self.allowed_to_both();
         Some(of_side.max(self.pooled_share().filter(|_| is_crowded).unwrap_or(0.0)))

@@ -111,10 +111,10 @@ pub const RULES: &[Rule] = &[
         conditions: &[at_least(M::OfQdisc, 0.75, RATE)],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and the \
-                   stream reaches {gbps}.",
+        sentence: "The queueing discipline on {interface}{where} limits the stream to {qdisc}, and \
+                   the stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
-              root",
+              root{where}",
         wrong_if: "without the limit, the throughput stays the same",
     },
     Rule {
@@ -126,11 +126,11 @@ pub const RULES: &[Rule] = &[
         ],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and drops \
-                   the excess: {retransmitted} of the segments were retransmitted, and the stream \
-                   reaches {gbps}.",
+        sentence: "The queueing discipline on {interface}{where} limits the stream to {qdisc}, and \
+                   drops the excess: {retransmitted} of the segments were retransmitted, and the \
+                   stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate or limit, or tc qdisc del dev \
-              {interface} root",
+              {interface} root{where}",
         wrong_if: "without the limit, the throughput stays the same",
     },
     Rule {
@@ -274,9 +274,10 @@ pub const RULES: &[Rule] = &[
         ],
         explained_by: STOPS,
         is_swept: false,
-        sentence: "Checksums are computed in software (tx-checksumming is off on {interface}), \
-                   which also disables segmentation offload; the {busier} uses {busier_cpus}.",
-        fix: "ethtool -K {interface} tx on tso on gso on",
+        sentence: "Checksums are computed in software (tx-checksumming is off on \
+                   {interface}{where}), which also disables segmentation offload; the {busier} \
+                   uses {busier_cpus}.",
+        fix: "ethtool -K {interface} tx on tso on gso on{where}",
         wrong_if: "with TX checksum offload on, the throughput rises by less than 10 %",
     },
     Rule {

@@ -2,7 +2,7 @@
 //! Fills in the placeholders in rule texts.
 
 use super::measure::{Facts, Measure};
-use linerate_record::stream::StreamSide;
+use linerate_record::stream::{StreamPathKind, StreamSide};
 use linerate_record::units::{BitsPerSecond, memory_size, three_digits};
 
 /// Placeholders that a text may contain.
@@ -34,6 +34,7 @@ pub(super) const NAMES: &[&str] = &[
     "lost",
     "sent",
     "interface",
+    "where",
     "call_share",
     "call_cost",
     "byte_share",
@@ -165,6 +166,11 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "lost" => share(Measure::LostInTransit),
         "sent" => Some(point.udp.as_ref()?.sent.to_string()),
         "interface" => report.path.interface.clone(),
+        // The interface is the sender's.
+        "where" => {
+            let is_there = report.reverse && report.path.kind == StreamPathKind::Network;
+            Some(if is_there { " at the server" } else { "" }.to_owned())
+        }
         _ => None,
     }
 }
