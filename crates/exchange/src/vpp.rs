@@ -18,8 +18,8 @@
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
 //! ```
 //!
-//! VPP counts the clocks of each call of a node, also of calls that find no packets. The clocks of a
-//! polling node are therefore an upper bound of its work, and the lower bound of a thread's ticks
+//! VPP counts the clocks of each call of a node, also of calls that find no packets. The clocks of
+//! a polling node are therefore an upper bound of its work, and the lower bound of a thread's ticks
 //! per packet leaves its polling nodes out.
 //!
 //! Tested with text in the documented layout, including the time headings of older and newer

@@ -222,8 +222,8 @@ fn empty_polls_of_vpp_are_not_the_cost_of_a_packet() {
     for question in ["bottleneck", "split", "line-rate-64"] {
         let ask = ["explain", &imported, "--ask", question, "--line", "10Gb/s"];
         let done = linerate(&ask);
-        let is_told = done.stdout.contains("include empty polls");
-        assert!(done.status == Some(2) && is_told, "{question}: {done:?}");
+        let is_said = done.stdout.contains("include empty polls");
+        assert!(done.status == Some(2) && is_said, "{question}: {done:?}");
     }
 }
 

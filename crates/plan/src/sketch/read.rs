@@ -3,6 +3,7 @@
 
 use super::{Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
+use linerate_path::keys::MAX_WORKERS;
 use linerate_record::Figure;
 use linerate_record::regions::{RegionEvent, RegionTotal, RegionsReport};
 use linerate_record::strands::{ForeignFormat, NodeCounts, StrandCounts, StrandsReport};
@@ -213,46 +214,64 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     })
 }
 
-/// Derives a sketch with the whole program as a single stage.
+/// Derives a sketch with the whole program as a single stage. If it used several CPUs, as many
+/// threads are assumed to share the packets.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "repeat the import with --packets N";
-    let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
+    const REMEDY: &str = "give it with --packets N, here or to import";
+    let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
-    let sum = |event: &str| -> Option<f64> {
+    let counts = |event: &str| -> Vec<f64> {
         let counts = report.strands.iter().filter_map(|strand| strand.event(event));
-        let counts: Vec<f64> = counts.filter_map(|event| event.count.as_number()).collect();
-        (!counts.is_empty()).then(|| counts.iter().sum())
+        counts.filter_map(|event| event.count.as_number()).filter(|count| *count > 0.0).collect()
     };
-    let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
-    let clock = known.clock_ghz.or(of_machine);
-    let ns = sum("task_clock_ns")
-        .or_else(|| sum("cpu_clock_ns"))
-        .or_else(|| Some(sum("cycles")? / clock?));
-    let Some(ns) = ns.filter(|ns| *ns > 0.0) else {
-        let reason = "it contains neither task-clock nor cycles with a known clock rate".to_owned();
+    let times = ["task_clock_ns", "cpu_clock_ns"].map(counts).into_iter().find(|c| !c.is_empty());
+    // The clock of the record is that of its ticks, such as those of the TSC. A core may run faster
+    // or more slowly, so that only the user knows how long its cycles were.
+    let cycles = || known.clock_ghz.map(|ghz| counts("cycles").iter().map(|n| n / ghz).collect());
+    let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
+    let ns: f64 = times.iter().sum();
+    if ns <= 0.0 {
+        let reason = "it contains no task-clock: count it as well (perf stat -e task-clock,...), \
+                      or give the clock of the core as --clock, if cycles were counted"
+            .to_owned();
         return Err(NoSketch::Times { reason });
-    };
-    let seconds = sum("duration_time_ns").map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0);
+    }
+    // The wall time; each CPU or thread that was counted separately has the same.
+    let elapsed_ns = counts("duration_time_ns").into_iter().reduce(f64::max);
+    let longest_ns = elapsed_ns.or(times.iter().copied().reduce(f64::max)).unwrap_or(ns);
+    let cpus = ns / longest_ns;
+    let threads = (cpus - CPUS_ERROR).ceil().clamp(1.0, MAX_WORKERS as f64) as u32;
+    let mut notes = vec![
+        "the time per packet covers everything that perf counted, including start-up and polling; \
+         use regions to separate the stages"
+            .to_owned(),
+    ];
+    if threads > 1 {
+        notes.push(format!(
+            "the program used {cpus:.1} CPUs: {threads} workers that share the packets evenly are \
+             assumed"
+        ));
+    }
+    let instructions: f64 = counts("instructions").iter().sum();
     Ok(Sketch {
         from: format!("perf stat, {file}"),
         stages: vec![Part {
             name: "program".to_owned(),
             ns: ns / packets,
             reach: 1.0,
-            instructions: sum("instructions").map(|n| n / packets).filter(|n| *n > 0.0),
-            threads: 1,
+            instructions: Some(instructions / packets).filter(|n| *n > 0.0),
+            threads,
         }],
-        segments: vec![(1, 1)],
-        packets_per_s: seconds.map(|seconds| packets / seconds),
+        segments: vec![(1, threads)],
+        packets_per_s: elapsed_ns.map(|ns| packets * 1e9 / ns),
         frame_bytes: None,
-        notes: vec![
-            "the time per packet covers everything that perf counted, including start-up and \
-             polling; use regions to separate the stages"
-                .to_owned(),
-        ],
+        notes,
     })
 }
+
+/// CPU time in CPUs that the error of its accounting, and of the wall time, may add.
+const CPUS_ERROR: f64 = 0.05;
 
 /// Derives a sketch with one stage per group of threads whose names differ only in a trailing
 /// number.

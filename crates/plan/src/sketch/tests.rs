@@ -6,6 +6,7 @@ use linerate_path::check::read_to_plan;
 use linerate_path::mapping::describe;
 use linerate_path::spec::State;
 use linerate_record::regions::{RegionReport, RegionsReport};
+use linerate_record::strands::{ForeignFormat, StrandCounts, StrandEvent};
 use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use linerate_record::{Figure, Provenance, Tier};
 
@@ -212,4 +213,63 @@ fn a_saturated_thread_is_not_left_out_of_the_path() {
     assert_eq!((stages.len(), stages[1].ns), (2, 500.0));
     polls.observation.threads[1].cost_ns = Figure::exact("ns", 0.0, Tier::Sw, "by hand");
     assert_eq!(read::why(&polls, "r", Known::default()).expect("a sketch").stages.len(), 1);
+}
+
+/// Returns an import of `perf stat` with these counts of each strand.
+fn perf(strands: &[&[(&str, f64)]], packets: Option<u64>) -> Record {
+    let Body::Strands(mut report) = linerate_record::fixtures::record("strands").body else {
+        panic!("strands")
+    };
+    report.format = ForeignFormat::PerfStat;
+    let (strand, event) = (report.strands[0].clone(), report.strands[0].events[0].clone());
+    let count = |(name, count): &(&str, f64)| StrandEvent {
+        name: (*name).to_owned(),
+        count: Figure::exact("events", *count, Tier::Hw, "a test"),
+        ..event.clone()
+    };
+    let strands = strands.iter().map(|counts| StrandCounts {
+        packets,
+        events: counts.iter().map(count).collect(),
+        ..strand.clone()
+    });
+    report.strands = strands.collect();
+    Record { provenance: Provenance::default(), body: Body::Strands(report) }
+}
+
+#[test]
+fn core_cycles_are_not_divided_by_the_rate_of_the_tsc() {
+    let record = perf(&[&[("cycles", 7e9), ("duration_time_ns", 2e9)]], Some(1_000_000));
+    let Body::Strands(report) = &record.body else { panic!("strands") };
+    assert!(report.machine.is_some(), "its ticks have a rate");
+    let error = sketch(&record, "p", Known::default()).expect_err("the core clock is unknown");
+    assert!(error.to_string().contains("task-clock"), "{error}");
+    let clock = Known { clock_ghz: Some(3.5), ..Known::default() };
+    assert_eq!(sketch(&record, "p", clock).expect("it is given").ns_per_packet(), 2000.0);
+    let timed = [("cycles", 7e9), ("task_clock_ns", 1e9), ("duration_time_ns", 2e9)];
+    let found = sketch(&perf(&[&timed], Some(1_000_000)), "p", clock).expect("CPU time");
+    assert_eq!((found.ns_per_packet(), found.segments), (1000.0, vec![(1, 1)]));
+}
+
+#[test]
+fn a_program_on_several_cpus_is_planned_with_as_many() {
+    // 7.6 CPUs for 2 seconds, without strands and as 8 strands of which the busiest took 2 seconds.
+    let whole = [("task_clock_ns", 15.2e9), ("duration_time_ns", 2e9)];
+    let one = sketch(&perf(&[&whole], Some(1_000_000)), "p", Known::default()).expect("times");
+    let [busiest, other] = [[("task_clock_ns", 2e9)], [("task_clock_ns", 13.2e9 / 7.0)]];
+    let each = [&busiest[..], &other, &other, &other, &other, &other, &other, &other];
+    let given = Known { packets: Some(1e6), ..Known::default() };
+    let many = sketch(&perf(&each, None), "p", given).expect("times");
+    for sketch in [&one, &many] {
+        assert_eq!(sketch.segments, [(1, 8)]);
+        // 15,200 ns per packet on 8 workers: somewhat more than the 500 kpps that were measured.
+        assert!((sketch.capacity_per_s() - 8e9 / 15_200.0).abs() < 1e-3);
+        assert!(sketch.notes[1].contains("7.6 CPUs: 8 workers"), "{:?}", sketch.notes);
+    }
+    assert_eq!((one.packets_per_s, many.packets_per_s), (Some(5e5), None));
+    let error = sketch(&perf(&each, None), "p", Known::default()).expect_err("no packets");
+    assert!(error.to_string().contains("--packets N"), "{error}");
+    // A second thread that hardly runs is no second worker.
+    let main = [("task_clock_ns", 2.04e9), ("duration_time_ns", 2e9)];
+    let main = sketch(&perf(&[&main], Some(1_000_000)), "p", Known::default()).expect("times");
+    assert_eq!((main.segments, main.notes.len()), (vec![(1, 1)], 1));
 }
