@@ -153,8 +153,8 @@ pub struct NodeCounts {
     pub calls: u64,
     /// Number of packets that the node processed.
     pub packets: u64,
-    /// Ticks per packet; absent if the node processed no packets. An upper bound for a polling node:
-    /// its ticks include those of empty polls.
+    /// Ticks per packet; absent if the node processed no packets. An upper bound for a polling
+    /// node: its ticks include those of empty polls.
     pub ticks_per_packet: Figure,
     /// Packets per call.
     pub packets_per_call: Figure,
@@ -264,7 +264,7 @@ impl NodeCounts {
     }
 
     /// Returns whether the node polled, and mostly found few packets or none.
-    pub fn polls_in_vain(&self) -> bool {
+    pub fn finds_few_packets(&self) -> bool {
         self.is_polling() && (self.packets as f64) < Self::FILLED * self.calls as f64
     }
 
@@ -277,17 +277,17 @@ impl NodeCounts {
 
 impl StrandCounts {
     /// Says which node's empty polls hide what a packet costs; `None` if no node that
-    /// [polls in vain](NodeCounts::polls_in_vain) takes more than 10 % of the nodes' ticks.
+    /// [finds few packets](NodeCounts::finds_few_packets) takes more than 10 % of the nodes' ticks.
     pub fn hidden_by_empty_polls(&self) -> Option<String> {
         let sum = |of: &dyn Fn(&&NodeCounts) -> bool| -> f64 {
             self.nodes.iter().filter(of).filter_map(NodeCounts::all_ticks).sum()
         };
-        let in_vain = |node: &&NodeCounts| node.polls_in_vain();
-        if sum(&in_vain) <= 0.1 * sum(&|_| true) {
+        let is_few = |node: &&NodeCounts| node.finds_few_packets();
+        if sum(&is_few) <= 0.1 * sum(&|_| true) {
             return None;
         }
         let ticks = |node: &NodeCounts| node.all_ticks().unwrap_or(0.0);
-        let most = self.nodes.iter().filter(in_vain);
+        let most = self.nodes.iter().filter(is_few);
         let most = most.max_by(|a, b| ticks(a).total_cmp(&ticks(b)))?;
         Some(format!(
             "`{}` on {} polled with {:.1} packets per call, and its ticks include empty polls; \

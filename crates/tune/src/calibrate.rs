@@ -102,8 +102,8 @@ fn costs_and_machine(
     Ok((costs, machine))
 }
 
-/// Returns the load share of the limiting replica for 1, 2, ... `most` replicas, given the bucket of
-/// each frame. With 64 replicas and a large capture, that takes tens of seconds of CPU time, and
+/// Returns the load share of the limiting replica for 1, 2, ... `most` replicas, given the bucket
+/// of each frame. With 64 replicas and a large capture, that takes tens of seconds of CPU time, and
 /// several bytes per frame and thread, so a few threads share the work.
 fn largest_shares(buckets: &[u8], most: u32) -> Vec<f64> {
     const THREADS: u32 = 8;

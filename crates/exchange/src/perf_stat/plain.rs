@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_printed_is_no_event() {
+    fn output_of_the_program_is_not_an_event() {
         let text = format!("received 1000 packets\n100 requests\n5 seconds user\n{TEXT}");
         let report = read(&text, None, None).expect("events");
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();

@@ -212,7 +212,8 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
 }
 
 /// Answers in terms of ticks spent in nodes, such as VPP graph nodes, where these ticks are mostly
-/// work; each packet stays on one strand. The ticks in a dump are not used, as they include polling.
+/// work; each packet stays on one strand. The ticks in a dump are not used, as they include
+/// polling.
 fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands

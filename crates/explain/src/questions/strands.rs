@@ -292,7 +292,7 @@ fn split_of_nodes(report: &StrandsReport) -> Reply {
     let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
         return Reply::cannot_tell("the strands' per-function costs are unknown", RUN);
     };
-    if let Some(why) = strand.hidden_by_empty_polls().filter(|_| node.polls_in_vain()) {
+    if let Some(why) = strand.hidden_by_empty_polls().filter(|_| node.finds_few_packets()) {
         return Reply::cannot_tell(&why, REMEASURE);
     }
     let name = format!("{}/{}", strand.label(), node.name);
