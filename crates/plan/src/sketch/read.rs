@@ -217,7 +217,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
 /// Derives a sketch with the whole program as a single stage. If it used several CPUs, as many
 /// threads are assumed to share the packets.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "give it with --packets N, here or to import";
+    const REMEDY: &str = "give it with --packets N";
     let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
