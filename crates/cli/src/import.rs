@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
 use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
+use linerate_machine::identity::{Identity, identity};
 use linerate_record::strands::{ForeignFormat, Machine, StrandsReport};
 use linerate_record::{Body, Record};
 use std::collections::BTreeSet;
@@ -23,8 +24,8 @@ crates/cmt/data/processors with an [[event]] for each code. Damaged lines are sk
 warning. Examples:
 
   linerate import console.log --machine t1 --record strands.json
-  perf stat -j -o perf.json -e cycles,instructions,cache-misses,L1-dcache-load-misses ./program
-  linerate import perf.json --machine this --packets 1000000
+  perf stat -j -o p.json -e task-clock,cycles,instructions,cache-misses,L1-dcache-load-misses ./app
+  linerate import p.json --machine this --packets 1000000
   vppctl show runtime | linerate import - --clock 2.4
 
 Exit status 2: no usable data in the input.";
@@ -87,7 +88,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     }
     let mut report = read(match format {
         ForeignFormat::ProfileDump => profile_dump::read(&text, &known.exchanged(args)),
-        ForeignFormat::PerfStat => perf_stat::read(&text, args.packets),
+        ForeignFormat::PerfStat => {
+            perf_stat::read(&text, args.packets, known.cache_misses(&identity()))
+        }
         ForeignFormat::Vpp => vpp::read(&text),
         ForeignFormat::Regions => {
             return Err(Failure::new(format!(
@@ -192,6 +195,22 @@ impl Known {
         args.clock.or(of_processor).or(self.here_ghz)
     }
 
+    /// Returns the event that perf's generic `cache-misses` counts on this machine, if the input
+    /// was recorded here: `identity` is this machine's processor. The kernel chooses that event for
+    /// each kind of processor.
+    fn cache_misses(&self, identity: &Identity) -> Option<&'static str> {
+        self.here_ghz?;
+        match identity {
+            Identity::X86 { vendor, .. } if vendor == "GenuineIntel" => Some("ll_misses"),
+            // Zen: data that was requested from L2 and found beyond it.
+            Identity::X86 { vendor, family, .. } if vendor == "AuthenticAMD" && *family >= 0x17 => {
+                Some("l2_misses")
+            }
+            Identity::Arm { .. } => Some("l1d_misses"),
+            _ => None,
+        }
+    }
+
     fn exchanged(&self, args: &ImportArgs) -> linerate_exchange::Processor {
         let processor = self.processor.as_ref();
         linerate_exchange::Processor {
@@ -240,5 +259,24 @@ fn warn(report: &StrandsReport) {
             n => format!(" (and {n} more)"),
         };
         emit::say(&format!("warning:    {fault}{more}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_misses_of_perf_are_those_of_the_processor() {
+        let known = |here_ghz| Known { processor: None, here_ghz, is_assumed: false, costs: None };
+        let x86 = |vendor: &str, family| Identity::X86 { vendor: vendor.into(), family, model: 1 };
+        let of = |identity: &Identity| known(Some(2.0)).cache_misses(identity);
+        assert_eq!(of(&x86("GenuineIntel", 6)), Some("ll_misses"));
+        assert_eq!(of(&x86("AuthenticAMD", 0x19)), Some("l2_misses"));
+        assert_eq!(of(&x86("AuthenticAMD", 0x10)), None);
+        assert_eq!(of(&Identity::Arm { cores: Vec::new() }), Some("l1d_misses"));
+        assert_eq!(of(&Identity::Other { architecture: "riscv64" }), None);
+        // Measured elsewhere.
+        assert_eq!(known(None).cache_misses(&x86("GenuineIntel", 6)), None);
     }
 }

@@ -77,16 +77,29 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
     Ok(format!("{list}\n{note}cd {} && {next}    # see README.md for the rest\n", args.name))
 }
 
-/// Names that a stage's crate cannot have.
-const RESERVED: [&str; 8] = ["test", "core", "std", "alloc", "crate", "self", "super", "linerate"];
+/// Names that a stage's crate cannot have: those of Rust's own crates, and those that cargo needs
+/// for folders of its output.
+const RESERVED: [&str; 9] =
+    ["test", "core", "std", "alloc", "linerate", "build", "deps", "examples", "incremental"];
+
+/// Keywords of Rust, with those of other editions and those that are reserved for later. A crate
+/// with such a name cannot be named in code.
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
 
 fn check_name(name: &str) -> Result<(), Failure> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     let is_valid = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_part);
-    if !is_valid || RESERVED.contains(&name) {
+    if !is_valid || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
         return Err(Failure::new(format!(
             "invalid name '{name}': use lower-case letters, digits, - and _, starting with a \
-             letter; `linerate` and the names of Rust's own crates are reserved"
+             letter; `linerate`, Rust's keywords, and the names of its own crates and of cargo's \
+             folders are reserved"
         )));
     }
     Ok(())
@@ -221,7 +234,9 @@ mod tests {
         for good in ["ttl", "my-stage", "x_2"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "-x", "2x", "Ttl", "a b", "a/b", "../x", "std"] {
+        for bad in
+            ["", "-x", "2x", "Ttl", "a b", "a/b", "../x", "std", "match", "async", "gen", "build"]
+        {
             assert!(check_name(bad).is_err(), "{bad}");
         }
     }

@@ -17,7 +17,8 @@ use crate::progress::Progress;
 use crate::provenance;
 use linerate_explain::why::explain_run;
 use linerate_machine::provenance::command_line;
-use linerate_path::model::{Path, Sink, Value};
+use linerate_path::keys::MAX_WORKERS;
+use linerate_path::model::{Mapping, Path, Sink, Value};
 use linerate_path::plugins::is_plugin;
 use linerate_record::{Body, Provenance, Record};
 use linerate_trial::Watch;
@@ -63,7 +64,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     // `run` writes one.
     loaded.path.sink = Sink::Null;
     let provenance = provenance::provenance();
-    let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
+    let all = processors(common.cpus.as_ref())?;
+    let cpus = granted(all, &loaded.path.mapping, provenance.cpu_quota);
     let files = loaded.files(file).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let stop = stop_on_interrupt()?;
@@ -112,11 +114,15 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     goal::is_prompt(met, p99, common.p99)
 }
 
-/// Truncates the CPU list to the number of CPUs that the CPU quota allows, but at least one. Busy
-/// workers on additional CPUs would only share the same CPU time.
-fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
-    if let Some(quota) = quota {
-        cpus.truncate((quota as usize).max(1));
+/// Limits the CPU list to the number of workers that a path can have, and to the CPU quota, but at
+/// least to one CPU: busy workers on additional CPUs would only share the same CPU time. The CPUs
+/// that `mapping` names are kept first.
+fn granted(mut cpus: Vec<u32>, mapping: &Mapping, quota: Option<f64>) -> Vec<u32> {
+    let most = quota.map_or(MAX_WORKERS, |quota| (quota as usize).clamp(1, MAX_WORKERS));
+    if cpus.len() > most {
+        let is_named = |cpu: &u32| mapping.segments.iter().any(|one| one.cpus.contains(cpu));
+        cpus.sort_by_key(|cpu| !is_named(cpu));
+        cpus.truncate(most);
     }
     cpus
 }
@@ -174,4 +180,21 @@ fn within(folder: &FilePath, file: &str) -> Result<String, Failure> {
         ))
     };
     full.to_str().map(str::to_owned).ok_or_else(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_machines_tune_with_as_many_cpus_as_a_path_can_have_workers() {
+        let mut mapping = Mapping::merged(2);
+        let granted = |mapping: &Mapping, quota| granted((0..384).collect(), mapping, quota);
+        assert_eq!(granted(&mapping, None), (0..64).collect::<Vec<u32>>());
+        assert_eq!(granted(&mapping, Some(2.5)), [0, 1]);
+        assert_eq!(granted(&mapping, Some(0.5)), [0]);
+        assert_eq!(granted(&mapping, Some(300.0)).len(), 64);
+        mapping.segments[0].cpus = vec![200];
+        assert_eq!(granted(&mapping, Some(2.0)), [200, 0]);
+    }
 }

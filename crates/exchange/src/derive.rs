@@ -258,21 +258,22 @@ impl Sum {
     }
 }
 
-/// Computes a strand's metrics from an input that contains only totals. The packet count, if any,
-/// was given by the user.
+/// Computes a strand's metrics from an input that contains only totals. The packet count, or the
+/// reason why it is unknown, comes from the user.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,
     sums: &[Sum],
-    packets: Option<f64>,
+    packets: Result<f64, &str>,
 ) -> StrandCounts {
-    const NONE: &str = "the input has no packet count: pass one with --packets";
-    let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
-    let said = |tier| match packets {
-        Some(packets) => {
-            CertainCount { tier, count: Ok(packets), is_scaled: false, least: packets }
-        }
-        None => CertainCount { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
+    let absent = |unit: &str, without: &str| {
+        Figure::absent(unit, Tier::Hw, "input", packets.err().unwrap_or(without))
+    };
+    let said = |tier| CertainCount {
+        tier,
+        count: packets.map_err(str::to_owned),
+        is_scaled: false,
+        least: packets.unwrap_or(0.0),
     };
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
@@ -304,10 +305,11 @@ pub(crate) fn from_sums(
     StrandCounts {
         name,
         cpu,
-        packets: packets.map(|packets| packets as u64),
+        packets: packets.ok().map(|packets| packets as u64),
         ticks: None,
-        kpps: rate(of("duration_time_ns"), packets).unwrap_or_else(|| absent(unit::KPPS)),
-        ticks_per_packet: absent(unit::TICKS_PER_PACKET),
+        kpps: rate(of("duration_time_ns"), packets.ok())
+            .unwrap_or_else(|| absent(unit::KPPS, "the input has no wall time")),
+        ticks_per_packet: absent(unit::TICKS_PER_PACKET, "the input has no ticks"),
         instructions_per_packet: quotient(
             unit::INSTRUCTIONS_PER_PACKET,
             1.0,

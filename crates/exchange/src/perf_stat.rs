@@ -77,44 +77,36 @@ impl Row {
 }
 
 /// Reads `perf stat` output. `packets` is the number of packets processed during the measurement,
-/// if the user specified it. Every line that perf did not print is a fault, including output of the
-/// measured command; `perf stat -o` keeps the two separate.
+/// if the user specified it; if perf counted several strands, it is not known how many of them each
+/// one processed. `cache_misses` is linerate's name for what perf's generic event `cache-misses`
+/// counts on that processor, such as `ll_misses`: perf counts misses of the last level on some, of
+/// L2 or L1 on others. With `None`, the event keeps its name.
+///
+/// Every line that perf did not print is a fault, including output of the measured command; `perf
+/// stat -o` keeps the two separate.
 ///
 /// # Errors
 /// Returns an error if no line was usable.
-pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRead> {
-    let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
-    let (mut faults, mut lines) = (Vec::new(), 0);
-    let separator = SEPARATORS
-        .into_iter()
-        .find(|&separator| text.lines().any(|line| fields(line, separator).is_some()));
-    let is_plain = text.lines().any(plain::is_its_own);
-    for (line, text) in numbered(text) {
-        if text.trim().is_empty() || text.trim_start().starts_with('#') {
-            continue;
-        }
-        lines += 1;
-        let row = json(text).or_else(|| fields(text, separator?));
-        let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
-        match row {
-            // If CPUs were counted separately, the command's wall time belongs to none of them.
-            Some(row)
-                if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
-            Some(row) => add(&mut strands, row),
-            None if is_metric(text, separator) => lines -= 1,
-            None if is_plain && plain::is_prose(text) => lines -= 1,
-            None => faults.push(InputFault {
-                line,
-                sentence: "not a `perf stat` event; line skipped".to_owned(),
-            }),
-        }
-    }
+pub fn read(
+    text: &str,
+    packets: Option<f64>,
+    cache_misses: Option<&str>,
+) -> Result<StrandsReport, NothingRead> {
+    let (mut strands, lines, faults) = rows(text);
     if strands.is_empty() {
         let line = faults.first().map(|fault: &InputFault| fault.line);
         let sentence = "no `perf stat` events".to_owned();
         return Err(NothingRead { sentence, line });
     }
-    strands.iter_mut().flat_map(|(_, sums)| sums).for_each(note_scaling);
+    let packets = match (packets, strands.len()) {
+        (None, _) => Err("the input has no packet count: pass one with --packets"),
+        (Some(packets), 1) => Ok(packets),
+        (Some(_), _) => Err("--packets is the number of packets of all strands together"),
+    };
+    for (_, sums) in &mut strands {
+        sums.iter_mut().for_each(note_scaling);
+        rename_cache_misses(sums, cache_misses);
+    }
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
         let name = (cpu.is_none() && !whose.is_empty()).then(|| whose.clone());
@@ -128,6 +120,58 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         lines,
         faults,
     })
+}
+
+/// The counts of each strand, by its name in the input.
+type Strands = Vec<(String, Vec<Sum>)>;
+
+/// Reads all rows. Returns the counts, the number of lines that should contain an event, and those
+/// that do not.
+fn rows(text: &str) -> (Strands, u64, Vec<InputFault>) {
+    let mut strands = Strands::new();
+    let (mut faults, mut lines) = (Vec::new(), 0);
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|&separator| text.lines().any(|line| fields(line, separator).is_some()));
+    let mut plain = plain::Reader::new(text);
+    for (line, text) in numbered(text) {
+        if text.trim().is_empty() || text.trim_start().starts_with('#') {
+            continue;
+        }
+        lines += 1;
+        let row = json(text).or_else(|| fields(text, separator?)).or_else(|| plain.row(text));
+        match row {
+            Some(row) if row.is_time_of_all() && has_time_of_all(&strands, text) => {}
+            Some(row) => add(&mut strands, row),
+            None if is_metric(text, separator) => lines -= 1,
+            None if plain.is_prose(text) => lines -= 1,
+            None => faults.push(InputFault {
+                line,
+                sentence: "not a `perf stat` event; line skipped".to_owned(),
+            }),
+        }
+    }
+    (strands, lines, faults)
+}
+
+/// Returns whether the wall time of the whole command, in `line`, is to be ignored: if CPUs were
+/// counted separately, it belongs to none of them; and if it was counted as an event as well, the
+/// time elapsed below the events would be added to it.
+fn has_time_of_all(strands: &[(String, Vec<Sum>)], line: &str) -> bool {
+    let of_all = strands.iter().find(|(whose, _)| whose.is_empty());
+    let is_counted = |(_, sums): &(String, Vec<Sum>)| {
+        plain::is_elapsed(line) && sums.iter().any(|sum| sum.native == "duration_time")
+    };
+    of_all.is_none_or(is_counted)
+}
+
+/// Names perf's generic event `cache-misses` after what it counts, unless the level's own event was
+/// counted as well.
+fn rename_cache_misses(sums: &mut [Sum], name: Option<&str>) {
+    let Some(name) = name.filter(|name| sums.iter().all(|sum| sum.name != *name)) else { return };
+    for sum in sums.iter_mut().filter(|sum| sum.name == "cache_misses") {
+        name.clone_into(&mut sum.name);
+    }
 }
 
 /// Returns whether a line contains a metric of the preceding event. The first fields of such a line
@@ -178,7 +222,7 @@ fn sum_of(row: Row) -> Sum {
         "cycles" | "cpu_cycles" | "cpu_core_cycles" => CYCLES.to_owned(),
         "instructions" | "cpu_core_instructions" => INSTRUCTIONS.to_owned(),
         "l1_dcache_load_misses" => "l1d_misses".to_owned(),
-        "cache_misses" | "llc_load_misses" => "ll_misses".to_owned(),
+        "llc_load_misses" => "ll_misses".to_owned(),
         "dtlb_load_misses" => "dtlb_misses".to_owned(),
         other => other.to_owned(),
     };
@@ -300,7 +344,7 @@ mod tests {
             2000,,cycles:u,765429,50.00,,\n1000,,instructions:u,765429,100.00,0.5,insn per cycle\n\
             ,,,,,0.7,stalled cycles per insn\n<not supported>,,cache-misses,0,100.00,,\n";
         for text in [json.to_owned(), csv.to_owned(), csv.replace(',', ";")] {
-            let report = read(&text, None).expect("events");
+            let report = read(&text, None, Some("ll_misses")).expect("events");
             assert_eq!((report.lines, report.faults.len()), (4, 0), "{text}");
             let [strand] = report.strands.as_slice() else { panic!("one strand") };
             assert_eq!(value(strand, "task_clock_ns"), Some(765_429.0));
@@ -325,19 +369,19 @@ mod tests {
                     \x20    0.100187034,CPU1,75,,cycles,1072701,100.00,,\n\
                     \x20    0.155826408,CPU0,6,,cycles,61242,100.00,,\n\
                     \x20    0.155826408,CPU1,<not counted>,,cycles,0,0.00,,\n";
-        let report = read(text, None).expect("events");
+        let report = read(text, None, None).expect("events");
         assert_eq!(report.strands.len(), 2);
         assert_eq!(report.strands[0].cpu, Some(0));
         assert_eq!(value(&report.strands[0], "cycles"), Some(113.0));
         assert_eq!(value(&report.strands[1], "cycles"), None, "an interval has no count");
         let text = "S0-D0-C0,1,101.76,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n\
                     S0-D0-C1,1,20,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n";
-        let report = read(text, None).expect("events");
+        let report = read(text, None, None).expect("events");
         assert_eq!(report.strands[0].name.as_deref(), Some("S0-D0-C0"));
         assert_eq!(value(&report.strands[1], "task_clock_ns"), Some(20e6));
         let text = "0.56,msec,task-clock,20.19%,562785,100.00,0.179,CPUs utilized\n";
         assert_eq!(
-            value(&read(text, None).expect("an event").strands[0], "task_clock_ns"),
+            value(&read(text, None, None).expect("an event").strands[0], "task_clock_ns"),
             Some(56e4)
         );
     }
@@ -348,7 +392,7 @@ mod tests {
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\
                     0.1,50,,instructions,1000,100.00,,\n0.2,50,,instructions,1000,100.00,,\n";
-        let report = read(text, None).expect("events");
+        let report = read(text, None, None).expect("events");
         let count = &report.strands[0].event("cycles").expect("they are counted").count;
         assert_eq!((count.as_number(), count.low), (Some(400.0), Some(130.0)));
         assert!(count.method.contains("32 %"), "{}", count.method);
@@ -358,16 +402,42 @@ mod tests {
     }
 
     #[test]
+    fn cache_misses_are_those_of_the_level_that_the_processor_counts() {
+        let text = "9,,cache-misses,73,100.00\n";
+        let name = |text: &str, level| {
+            let report = read(text, None, level).expect("events");
+            let names = report.strands[0].events.iter().map(|event| event.name.clone());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(name(text, None), "cache_misses");
+        assert_eq!(name(text, Some("l2_misses")), "l2_misses");
+        let both = "9,,cache-misses,73,100.00\n8,,L1-dcache-load-misses,73,100.00\n\
+                    3,,LLC-load-misses,73,100.00\n";
+        assert_eq!(name(both, Some("l1d_misses")), "cache_misses l1d_misses ll_misses");
+    }
+
+    #[test]
+    fn packets_are_those_of_all_strands_together() {
+        let text = "CPU0,107,,instructions,1072701,100.00\nCPU1,75,,instructions,9,100.00\n";
+        let report = read(text, Some(10.0), None).expect("events");
+        for strand in &report.strands {
+            assert_eq!(strand.packets, None);
+            let why = strand.instructions_per_packet.reason.clone().expect("a reason");
+            assert!(why.contains("all strands together"), "{why}");
+        }
+    }
+
+    #[test]
     fn damage_is_named_by_line() {
         let text = "50,,page-faults,73,100.00\n50,,page-fau\nhello\n12,,cycles,9,100.00\n";
-        let report = read(text, None).expect("two events");
+        let report = read(text, None, None).expect("two events");
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [2, 3]);
         assert_eq!(value(&report.strands[0], "cycles"), Some(12.0));
-        assert_eq!(read("hello\n", None).expect_err("nothing").line, Some(1));
-        assert_eq!(read("", None).expect_err("nothing").line, None);
+        assert_eq!(read("hello\n", None, None).expect_err("nothing").line, Some(1));
+        assert_eq!(read("", None, None).expect_err("nothing").line, None);
         for text in ["inf,,cycles,1,100.00\n", "nan,,cycles,1,100.00\n", "-5,,cycles,1,100.00\n"] {
-            assert!(read(text, None).is_err(), "{text}");
+            assert!(read(text, None, None).is_err(), "{text}");
         }
     }
 }

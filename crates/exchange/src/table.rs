@@ -67,6 +67,7 @@ fn quoted(text: &str) -> String {
 /// Returns an error if the record contains no numbers.
 pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     let mut gauges: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for row in rows {
         let Some(value) = row.figure.as_number() else { continue };
         let mut labels = Vec::new();
@@ -83,6 +84,12 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
             (_, false) => "stage_",
         };
         let name = metric(&format!("linerate_{of}{}", row.name));
+        // Collectors reject a file in which two samples have the same name and labels.
+        let count = counts.entry(format!("{name} {}", labels.join(","))).or_default();
+        *count += 1;
+        if *count > 1 {
+            labels.push(format!("number=\"{count}\""));
+        }
         let sample = format!("{name}{{{}}} {value}", labels.join(","));
         gauges.entry(name).or_default().push(sample);
     }

@@ -18,7 +18,9 @@
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
 //! ```
 //!
-//! Empty polls are excluded, as they are in VPP's own clocks.
+//! VPP counts the clocks of each call of a node, also of calls that find no packets. The clocks of
+//! a polling node are therefore an upper bound of its work, and the lower bound of a thread's ticks
+//! per packet leaves its polling nodes out.
 //!
 //! Tested with text in the documented layout, including the time headings of older and newer
 //! versions, but not with a running VPP.
@@ -31,6 +33,7 @@ use linerate_record::strands::{
 use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "VPP `show runtime`";
+const POLLED: &str = "VPP `show runtime`, including empty polls";
 
 /// Returns whether a line unmistakably comes from VPP.
 pub(crate) fn is_its_own(line: &str) -> bool {
@@ -153,27 +156,38 @@ fn node(line: &str) -> Result<NodeCounts, String> {
         }
         _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),
     };
-    Ok(NodeCounts {
+    let mut node = NodeCounts {
         name: (*name).to_owned(),
         state: state.join(" "),
         calls,
         packets,
         ticks_per_packet,
         packets_per_call: Figure::exact("packets/call", per_call, Tier::Sw, METHOD),
-    })
+    };
+    if node.is_polling() && packets > 0 {
+        POLLED.clone_into(&mut node.ticks_per_packet.method);
+        node.ticks_per_packet.high = Some(clocks);
+    }
+    Ok(node)
 }
 
 fn strand(thread: Thread) -> StrandCounts {
     let Thread { name, cpu, seconds, rate, nodes } = thread;
     let absent = |unit, why: &str| Figure::absent(unit, Tier::Sw, METHOD, why);
-    let ticks: f64 = nodes
-        .iter()
-        .filter_map(|node| Some(node.ticks_per_packet.as_number()? * node.packets as f64))
-        .sum();
+    let sum = |of: fn(&&NodeCounts) -> bool| -> f64 {
+        nodes.iter().filter(of).filter_map(NodeCounts::all_ticks).sum()
+    };
+    let (ticks, polled) = (sum(|_| true), sum(|node| node.is_polling()));
     let packets = seconds.zip(rate).map(|(seconds, rate)| seconds * rate);
     let per_packet = match packets {
         Some(packets) if packets > 0.0 => {
-            Figure::exact(unit::TICKS_PER_PACKET, ticks / packets, Tier::Sw, METHOD)
+            let per_packet = |ticks: f64| Some(ticks / packets).filter(|_| polled > 0.0);
+            let method = if polled > 0.0 { POLLED } else { METHOD };
+            Figure {
+                low: per_packet(ticks - polled),
+                high: per_packet(ticks),
+                ..Figure::exact(unit::TICKS_PER_PACKET, ticks / packets, Tier::Sw, method)
+            }
         }
         Some(_) => absent(unit::TICKS_PER_PACKET, "no packets were received"),
         None => absent(unit::TICKS_PER_PACKET, "the input lacks the time or the packet rate"),
@@ -235,7 +249,27 @@ mod tests {
         assert_eq!(worker.kpps.as_number(), Some(1000.0));
         // 40 + 25 ticks, plus 100 ticks for one packet in a hundred.
         assert_eq!(worker.ticks_per_packet.as_number(), Some(66.0));
+        // The 40 of the polling node include empty polls.
+        let [low, high] = [worker.ticks_per_packet.low, worker.ticks_per_packet.high];
+        assert_eq!((low, high), (Some(26.0), Some(66.0)));
+        assert_eq!(worker.nodes[0].ticks_per_packet.high, Some(40.0));
+        assert_eq!(worker.nodes[1].ticks_per_packet.high, None);
         assert_eq!(worker.cpi.as_number(), None);
+    }
+
+    #[test]
+    fn at_a_low_load_empty_polls_hide_what_a_packet_costs() {
+        let worker = |calls: &str| {
+            let text = TEXT.replace("polling            200000", &format!("polling {calls}"));
+            read(&text).expect("nodes").strands.remove(1)
+        };
+        assert_eq!(worker("200000").hidden_by_empty_polls(), None, "50 packets per call");
+        let why = worker("4000000").hidden_by_empty_polls().expect("2.5 packets per call");
+        assert!(why.contains("`dpdk-input` on vpp_wk_0 polled with 2.5 packets per call"), "{why}");
+        // A polling node that costs little hides little.
+        let mut cheap = worker("4000000");
+        cheap.nodes[0].ticks_per_packet = Figure::exact("ticks/packet", 2.0, Tier::Sw, METHOD);
+        assert_eq!(cheap.hidden_by_empty_polls(), None);
     }
 
     #[test]

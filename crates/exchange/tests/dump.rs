@@ -315,7 +315,7 @@ proptest! {
     #[test]
     fn no_text_breaks_the_readers(text in "[ -~\n]{0,400}") {
         let _ = read(&text, &t1());
-        let _ = linerate_exchange::perf_stat::read(&text, None);
+        let _ = linerate_exchange::perf_stat::read(&text, None, None);
         let _ = linerate_exchange::vpp::read(&text);
         let _ = linerate_exchange::detect::format(&text);
     }

@@ -230,3 +230,29 @@ fn gauges_stand_once_with_their_labels_escaped() {
     rows.iter_mut().for_each(|row| row.figure = Figure::absent("x", Tier::Sw, "", "none"));
     assert!(table::prometheus(&rows).is_err());
 }
+
+/// Collectors reject a file in which two samples have the same name and labels.
+#[test]
+fn functions_of_the_same_name_are_kept_apart() {
+    let mut report = fixtures::profile();
+    let any = report.functions[0].clone();
+    let of = |module: &str| linerate_record::profile::FunctionCost {
+        name: "memcpy".to_owned(),
+        module: module.to_owned(),
+        share: Figure::exact("ratio", 0.1, Tier::Sw, "a test"),
+        ..any.clone()
+    };
+    // Static functions of two files may have the same name in one module.
+    report.functions = ["libc.so.6", "server", "server"].map(of).to_vec();
+    let rows = table::rows(&record(Body::Profile(Box::new(report)))).unwrap();
+    let text = table::prometheus(&rows).unwrap();
+    let share = "linerate_stage_share{worker=";
+    let samples: Vec<&str> = text.lines().filter(|line| line.starts_with(share)).collect();
+    assert_eq!(samples.len(), 3, "{text}");
+    assert!(samples[0].contains("\"libc.so.6\",stage=\"memcpy\""), "{text}");
+    let names = text.lines().filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name));
+    let mut seen = std::collections::BTreeSet::new();
+    assert!(names.clone().all(|name| seen.insert(name)), "{text}");
+    let csv = table::csv(&rows);
+    assert!(csv.lines().any(|line| line.contains("libc.so.6,memcpy")), "{csv}");
+}

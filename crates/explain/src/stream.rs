@@ -9,6 +9,7 @@
 //! Measuring is left to `linerate-stream`, and printing to `linerate-report`.
 
 mod costs;
+mod cpus;
 mod measure;
 pub mod rules;
 mod words;
@@ -134,8 +135,8 @@ fn cannot_tell(facts: &Facts<'_>) -> WhyFinding {
     WhyFinding {
         cause: Cause::CannotTell,
         sentence: words::fill(
-            "No limit stands out: the sender uses {sender_cpu} and the receiver {receiver_cpu} of \
-             a CPU, and the stream reaches {gbps}.",
+            "No limit stands out: the sender uses {sender_cpus} and the receiver {receiver_cpus}, \
+             and the stream reaches {gbps}.",
             facts,
         ),
         evidence: Vec::new(),

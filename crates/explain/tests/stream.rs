@@ -194,6 +194,78 @@ fn processors_limit() {
     is(checksum, "software_checksum", "sender_cpu");
 }
 
+/// A stream of 8 connections, and the CPU time of its sides in CPUs. The machine has 16 CPUs.
+fn eight(path: StreamPathKind, allowed: u64, cpu: [f64; 2], waiting: f64) -> StreamReport {
+    with(|report, point| {
+        report.path.kind = path;
+        (point.connections, point.machine.cpus) = (8, 16);
+        for (side, used) in [&mut point.sender, &mut point.receiver].into_iter().zip(cpu) {
+            (side.cpu, side.waiting, side.allowed_cpus) = (cpus(used), Some(waiting), allowed);
+            side.cpus = (0..allowed.min(8) as u32).collect();
+        }
+    })
+}
+
+#[test]
+fn many_connections_are_limited_by_the_cpus_that_they_can_use() {
+    use StreamPathKind::{Namespaces, Network};
+    let found = |report: StreamReport| verdict(report).0;
+    // 8 connections at 15 % each, and even at 80 %, leave their CPUs time.
+    assert_eq!(found(eight(Network, 16, [1.2, 0.9], 0.0)), "cannot_tell");
+    assert_eq!(found(eight(Network, 16, [6.4, 4.0], 0.0)), "cannot_tell");
+    assert_eq!(found(eight(Network, 16, [7.2, 4.0], 0.0)), "copying");
+    // Waiting for a CPU counts by thread.
+    assert_eq!(found(eight(Network, 16, [1.2, 0.9], 0.7)), "cannot_tell");
+    assert_eq!(found(eight(Network, 16, [4.0, 0.9], 4.0)), "cpu_contention");
+    // Two CPUs that are fully used, by one side or by both.
+    let one_side = eight(Network, 2, [1.9, 0.9], 2.0);
+    let sentence = findings(&one_side, &one_side.points[0])[0].sentence.clone();
+    assert!(sentence.contains("95 % of 2 CPUs"), "{sentence}");
+    let both = eight(Namespaces, 2, [1.1, 0.8], 0.0);
+    let sentence = findings(&both, &both.points[0])[0].sentence.clone();
+    let expected = "55 % of 2 CPUs (95 % with the other side, on the same CPUs)";
+    assert!(sentence.contains(expected), "{sentence}");
+    assert_eq!(found(both), "copying");
+    assert_eq!(found(eight(Network, 2, [1.1, 0.8], 0.0)), "cannot_tell");
+    // Requests are held back while each thread is mostly idle.
+    let mut held = eight(Network, 16, [1.2, 0.9], 0.0);
+    held.mode = StreamMode::Request;
+    held.points[0].tcp.as_mut().expect("TCP").held_back = 0.9;
+    assert_eq!(found(held), "nagle_delay");
+}
+
+#[test]
+fn two_half_busy_machines_are_not_one_busy_machine() {
+    let halves = |kind, software_checksum, waiting| {
+        with(|report, point| {
+            (report.path.kind, report.path.software_checksum) = (kind, Some(software_checksum));
+            for side in [&mut point.sender, &mut point.receiver] {
+                (side.cpu, side.waiting) = (cpus(0.45 - waiting), Some(waiting));
+            }
+        })
+    };
+    is(halves(StreamPathKind::Network, true, 0.0), "cannot_tell", "cannot_tell");
+    is(halves(StreamPathKind::Network, false, 0.15), "cannot_tell", "cannot_tell");
+    is(halves(StreamPathKind::Namespaces, false, 0.15), "cpu_contention", "sender_cpu");
+}
+
+#[test]
+fn commands_for_the_senders_interface_name_the_host_that_sends() {
+    let found = |reverse| {
+        let report = with(|report, point| {
+            (report.path.kind, report.reverse) = (StreamPathKind::Network, reverse);
+            report.path.software_checksum = Some(true);
+            point.sender.cpu = cpus(0.95);
+        });
+        findings(&report, &report.points[0]).remove(0)
+    };
+    let (here, there) = (found(false), found(true));
+    assert_eq!(here.cause, Cause::SoftwareChecksum);
+    assert_eq!(here.fix.as_deref(), Some("ethtool -K veth0 tx on tso on gso on"));
+    assert!(there.sentence.contains("is off on veth0 at the server)"), "{}", there.sentence);
+    assert!(there.fix.is_some_and(|fix| fix.ends_with("gso on at the server")));
+}
+
 #[test]
 fn calls_and_copies_limit() {
     let tiny = with(|_, point| {

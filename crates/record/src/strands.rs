@@ -153,7 +153,8 @@ pub struct NodeCounts {
     pub calls: u64,
     /// Number of packets that the node processed.
     pub packets: u64,
-    /// Ticks per packet; absent if the node processed no packets.
+    /// Ticks per packet; absent if the node processed no packets. An upper bound for a polling
+    /// node: its ticks include those of empty polls.
     pub ticks_per_packet: Figure,
     /// Packets per call.
     pub packets_per_call: Figure,
@@ -251,7 +252,53 @@ pub enum Bound {
     CannotTell,
 }
 
+impl NodeCounts {
+    /// Mean packets per call below which the empty polls of a polling node may take most of its
+    /// ticks. An empty poll costs about as much as one or two packets.
+    const FILLED: f64 = 32.0;
+
+    /// Returns whether the node is called in each iteration of its thread's loop, whether there are
+    /// packets or not. Its ticks include those of empty polls.
+    pub fn is_polling(&self) -> bool {
+        self.state.split_whitespace().any(|word| word == "polling")
+    }
+
+    /// Returns whether the node polled, and mostly found few packets or none.
+    pub fn finds_few_packets(&self) -> bool {
+        self.is_polling() && (self.packets as f64) < Self::FILLED * self.calls as f64
+    }
+
+    /// Returns the node's ticks over all packets; `None` if it processed none.
+    pub fn all_ticks(&self) -> Option<f64> {
+        let ticks = self.ticks_per_packet.as_number().filter(|_| self.packets > 0)?;
+        Some(ticks * self.packets as f64)
+    }
+}
+
 impl StrandCounts {
+    /// Says which node's empty polls hide what a packet costs; `None` if no node that
+    /// [finds few packets](NodeCounts::finds_few_packets) takes more than 10 % of the nodes' ticks.
+    pub fn hidden_by_empty_polls(&self) -> Option<String> {
+        let sum = |of: &dyn Fn(&&NodeCounts) -> bool| -> f64 {
+            self.nodes.iter().filter(of).filter_map(NodeCounts::all_ticks).sum()
+        };
+        let is_few = |node: &&NodeCounts| node.finds_few_packets();
+        if sum(&is_few) <= 0.1 * sum(&|_| true) {
+            return None;
+        }
+        let ticks = |node: &NodeCounts| node.all_ticks().unwrap_or(0.0);
+        let most = self.nodes.iter().filter(is_few);
+        let most = most.max_by(|a, b| ticks(a).total_cmp(&ticks(b)))?;
+        Some(format!(
+            "`{}` on {} polled with {:.1} packets per call, and its ticks include empty polls; \
+             measure at a load that fills its vectors ({} packets per call or more)",
+            most.name,
+            self.label(),
+            most.packets as f64 / most.calls.max(1) as f64,
+            NodeCounts::FILLED
+        ))
+    }
+
     /// Returns the strand's display name: its name or, failing that, its CPU number.
     pub fn label(&self) -> String {
         match (&self.name, self.cpu) {

@@ -74,7 +74,8 @@ impl StreamMode {
 pub struct StreamPath {
     /// How sender and receiver are connected.
     pub kind: StreamPathKind,
-    /// Interface that the client sends through; `null` if unknown.
+    /// Interface that the sender sends through, on the server's host if the server sends; `null` if
+    /// unknown.
     pub interface: Option<String>,
     /// Whether a CPU computed the payload checksums; `null` if unreadable.
     pub software_checksum: Option<bool>,
@@ -298,14 +299,63 @@ impl StreamReport {
     }
 
     /// Returns the point with the smallest fixed buffer whose throughput is within `slack` (0 to 1)
-    /// of the fastest, among the points with the same message size as the explained one.
+    /// of the fastest, among the points with the same message size and number of connections as the
+    /// explained one, and with equal buffers at both ends.
     pub fn enough_buffer(&self, slack: f64) -> Option<&StreamPoint> {
-        let message = self.explained()?.message_bytes;
-        let alike = || self.points.iter().filter(|point| point.message_bytes == message);
+        let explained = self.explained()?;
+        let is_alike = |point: &&StreamPoint| {
+            point.message_bytes == explained.message_bytes
+                && point.connections == explained.connections
+                && point.send_buffer_bytes == point.receive_buffer_bytes
+        };
+        let alike = || self.points.iter().filter(is_alike);
         let rate = |point: &StreamPoint| point.gbps.as_number().unwrap_or(0.0);
         let most = alike().map(rate).fold(0.0, f64::max);
         let enough = |point: &&StreamPoint| rate(point) >= most * (1.0 - slack) && most > 0.0;
         let fixed = alike().filter(|point| point.send_buffer_bytes.is_some()).filter(enough);
         fixed.min_by_key(|point| point.send_buffer_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the buffer found for points of `(send buffer, receive buffer, connections, Gb/s)`,
+    /// of which the first is explained.
+    fn enough(points: &[(Option<u64>, Option<u64>, u64, f64)]) -> Option<u64> {
+        let mut report = crate::fixtures::stream();
+        let any = report.points[0].clone();
+        let point = |(send, receive, connections, gbps): &(Option<u64>, Option<u64>, u64, f64)| {
+            StreamPoint {
+                send_buffer_bytes: *send,
+                receive_buffer_bytes: *receive,
+                connections: *connections,
+                gbps: Figure::exact("Gb/s", *gbps, crate::Tier::Sw, "by hand"),
+                ..any.clone()
+            }
+        };
+        report.points = points.iter().map(point).collect();
+        report.explained = Some(0);
+        report.enough_buffer(0.05).and_then(|point| point.send_buffer_bytes)
+    }
+
+    #[test]
+    fn the_smallest_buffer_is_that_of_as_many_connections() {
+        let both = |buffer, connections, gbps| (Some(buffer), Some(buffer), connections, gbps);
+        let one = [(None, None, 1, 10.0), both(8192, 1, 4.0), both(65_536, 1, 9.8)];
+        assert_eq!(enough(&one), Some(65_536));
+        let eight = [both(8192, 8, 30.0), both(65_536, 8, 31.0)];
+        assert_eq!(enough(&[&one[..], &eight].concat()), Some(65_536));
+    }
+
+    #[test]
+    fn a_buffer_that_was_not_swept_at_both_ends_is_no_smallest_one() {
+        let points = [
+            (Some(4096), None, 1, 10.0),
+            (Some(4096), Some(8192), 1, 9.0),
+            (Some(4096), Some(65_536), 1, 10.0),
+        ];
+        assert_eq!(enough(&points), None);
     }
 }

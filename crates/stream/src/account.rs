@@ -11,10 +11,21 @@ pub(crate) struct Account {
     /// CPU time of the machine in ticks of /proc/stat: user, system, interrupts, idle, total.
     pub(crate) machine: Option<[u64; 5]>,
     pub(crate) machine_cpus: u32,
-    /// Rate limit of the qdisc, in bytes per second.
-    pub(crate) qdisc_rate: Option<u64>,
+    /// Where the sender's packets leave its host; `None` at the receiver.
+    pub(crate) exit: Option<Exit>,
     /// Error that ended this side's part of the test early.
     pub(crate) error: Option<String>,
+}
+
+/// Where packets leave a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exit {
+    /// The interface; `None` if unknown.
+    pub(crate) interface: Option<String>,
+    /// Whether transmit checksum offload is off on the interface; `None` if it has no such feature.
+    pub(crate) software_checksum: Option<bool>,
+    /// Rate limit of the qdisc, in bytes per second.
+    pub(crate) qdisc_rate: Option<u64>,
 }
 
 /// Counts of a connection's thread. Unless noted otherwise, they cover only the measurement.

@@ -3,7 +3,7 @@
 //! but the results obtained before it are kept.
 
 use crate::StreamError;
-use crate::account::Account;
+use crate::account::{Account, Exit};
 use crate::assemble::{self, Visit};
 use crate::child::{Network, Server};
 use crate::compare;
@@ -16,7 +16,7 @@ use crate::side::{GRACE, Side};
 use linerate_record::kernels::Skipped;
 use linerate_record::stream::{StreamMode, StreamPath, StreamPathKind, StreamReport};
 use linerate_trial::{Watch, orders};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -67,39 +67,35 @@ pub fn measure(
     watch: &Watch<'_>,
 ) -> Result<Outcome, StreamError> {
     request.check()?;
-    let (server, address, token, kind) = match target {
+    let (server, line) = match target {
         Target::Here(network) => {
             let command = program().map_err(|e| StreamError::Child { what: e.to_string() })?;
             let server = Server::start(command, network, limit(request))?;
-            let kind = match network {
-                Network::Loopback => StreamPathKind::Loopback,
-                Network::New | Network::Named(_) => StreamPathKind::Namespaces,
-            };
-            let (address, token) = (server.address, Some(server.token.clone()));
-            (Some(server), address, token, kind)
+            let line = greet(&[server.address], &Some(server.token.clone()))?;
+            (Some(server), line)
         }
-        Target::Server { host, port, token } => {
-            let address = resolve(host, *port)?;
-            let kind = match address.ip().is_loopback() {
-                true => StreamPathKind::Loopback,
-                false => StreamPathKind::Network,
-            };
-            (None, address, token.clone(), kind)
-        }
+        Target::Server { host, port, token } => (None, greet(&resolve(host, *port)?, token)?),
     };
-    let line = greet(address, token)?;
+    let (line, address) = line;
+    let kind = match target {
+        Target::Here(Network::New | Network::Named(_)) => StreamPathKind::Namespaces,
+        Target::Here(Network::Loopback) => StreamPathKind::Loopback,
+        Target::Server { .. } if path::is_here(address.ip()) => StreamPathKind::Loopback,
+        Target::Server { .. } => StreamPathKind::Network,
+    };
     let mut session = Session {
         request,
         line,
-        address: address.ip(),
+        address,
         has_same_machine: server.is_some() || kind == StreamPathKind::Loopback,
         visits: request.points.iter().map(|_| Vec::new()).collect(),
         others: Vec::new(),
         skipped: Vec::new(),
-        qdisc_rate: None,
+        exit: None,
     };
     let error = session.measure(watch).err();
-    let path = path::describe(address.ip(), kind);
+    let exit = session.exit.take().unwrap_or_default();
+    let path = path::describe(kind, &exit, request.reverse);
     Ok(session.report(path, error, watch))
 }
 
@@ -110,16 +106,33 @@ fn limit(request: &Request) -> Duration {
     visit.saturating_mul(u32::try_from(request.visits()).unwrap_or(u32::MAX))
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, StreamError> {
-    let addresses = (host, port).to_socket_addrs();
-    let first = addresses.ok().and_then(|mut addresses| addresses.next());
-    first.ok_or_else(|| StreamError::NoAddress { host: host.to_owned() })
+/// Returns the addresses of a host; at least one.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, StreamError> {
+    let addresses = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    Some(addresses)
+        .filter(|addresses: &Vec<SocketAddr>| !addresses.is_empty())
+        .ok_or_else(|| StreamError::NoAddress { host: host.to_owned() })
 }
 
-/// Connects to a server and sends the protocol version and the token.
-fn greet(address: SocketAddr, token: Option<String>) -> Result<Line, StreamError> {
-    let stream = TcpStream::connect_timeout(&address, CONNECT)
-        .map_err(|error| StreamError::Connect { server: address.to_string(), error })?;
+/// Connects to a server at the first of its addresses where one listens. Returns that address.
+fn greet(
+    addresses: &[SocketAddr],
+    token: &Option<String>,
+) -> Result<(Line, SocketAddr), StreamError> {
+    let mut failed = StreamError::NoAddress { host: String::new() };
+    for address in addresses {
+        match TcpStream::connect_timeout(address, CONNECT) {
+            Ok(stream) => return Ok((welcome(stream, token.clone())?, *address)),
+            Err(error) => {
+                failed = StreamError::Connect { server: address.to_string(), error };
+            }
+        }
+    }
+    Err(failed)
+}
+
+/// Sends the protocol version and the token.
+fn welcome(stream: TcpStream, token: Option<String>) -> Result<Line, StreamError> {
     let mut line = Line::new(stream)?;
     line.send(&Hello { linerate_stream: VERSION, token })?;
     line.trust();
@@ -138,14 +151,14 @@ fn unexpected(reply: &Reply) -> StreamError {
 struct Session<'a> {
     request: &'a Request,
     line: Line,
-    address: IpAddr,
+    address: SocketAddr,
     has_same_machine: bool,
     /// Indexed by point.
     visits: Vec<Vec<Visit>>,
     /// Indexed by method.
     others: Vec<compare::Rounds>,
     skipped: Vec<Skipped>,
-    qdisc_rate: Option<u64>,
+    exit: Option<Exit>,
 }
 
 impl Session<'_> {
@@ -280,7 +293,7 @@ impl Session<'_> {
         }
         let (sender, receiver) =
             if test.is_server_sender { (theirs, ours) } else { (ours, theirs) };
-        self.qdisc_rate = self.qdisc_rate.or(sender.qdisc_rate);
+        self.exit = self.exit.take().or_else(|| sender.exit.clone());
         Ok(Some(Visit { sender, receiver }))
     }
 
@@ -297,14 +310,8 @@ impl Session<'_> {
         }
     }
 
-    fn report(
-        self,
-        mut path: StreamPath,
-        error: Option<StreamError>,
-        watch: &Watch<'_>,
-    ) -> Outcome {
+    fn report(self, path: StreamPath, error: Option<StreamError>, watch: &Watch<'_>) -> Outcome {
         let request = self.request;
-        path.qdisc_bits_per_s = self.qdisc_rate.map(|bytes| 8.0 * bytes as f64);
         let context = assemble::Context {
             mode: request.mode,
             is_client_sender: !request.reverse,
@@ -351,4 +358,29 @@ fn explained(report: &StreamReport) -> Option<u64> {
     let fastest =
         || report.points.iter().position(|point| Some(std::ptr::from_ref(point)) == fastest);
     usual.or_else(fastest).map(|index| index as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_server_is_found_at_any_address_of_its_host() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let there = listener.local_addr().expect("its address");
+        // `localhost` may be ::1 first, where this server does not listen.
+        let closed: SocketAddr = (std::net::Ipv6Addr::LOCALHOST, there.port()).into();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            stream.write_all(b"\"Welcome\"\n").expect("an answer");
+            stream
+        });
+        let (_line, found) = greet(&[closed, there], &None).expect("a server");
+        assert_eq!(found, there);
+        drop(server.join());
+        let error = greet(&[closed], &None).expect_err("nothing listens").to_string();
+        assert!(error.contains("cannot connect"), "{error}");
+    }
 }

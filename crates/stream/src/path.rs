@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network path as seen from this thread's namespace: interface, offloads and rate limit.
 
+use crate::account::Exit;
 use linerate_linux::network::{Network, Qdisc};
 use linerate_record::stream::{StreamPath, StreamPathKind};
 use std::fs;
@@ -9,14 +10,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Offload features that compute IPv4 checksums, by their names in `ethtool -k`.
 const CHECKSUM_FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv4"];
 
-/// Describes the path to a peer.
-pub(crate) fn describe(peer: IpAddr, kind: StreamPathKind) -> StreamPath {
-    let interface = interface_to(peer);
+/// Maximum length of an interface name in bytes (IFNAMSIZ, without the final zero).
+const NAME_MAX: usize = 15;
+
+/// Describes a path, given where the sender's packets leave their host. `is_server_sender` says
+/// that this is the server's host, which may not be this one.
+pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool) -> StreamPath {
+    // It may come from another host, and is printed, and part of commands.
+    let is_name = |name: &&String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:".contains(c);
+        (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain)
+    };
+    let interface = exit.interface.as_ref().filter(is_name).cloned();
     let software_checksum = match kind {
         StreamPathKind::Loopback => Some(false),
-        _ => interface.as_deref().and_then(is_checksum_off),
+        _ => exit.software_checksum,
     };
-    let name = interface.as_deref().unwrap_or("the interface");
+    let mut name = interface.clone().unwrap_or_else(|| "the interface".to_owned());
+    if is_server_sender && kind == StreamPathKind::Network {
+        name += " at the server";
+    }
     let checksum = match (kind, software_checksum) {
         (StreamPathKind::Loopback, _) => {
             "No payload checksum was computed: loopback skips it.".to_owned()
@@ -36,8 +49,15 @@ pub(crate) fn describe(peer: IpAddr, kind: StreamPathKind) -> StreamPath {
              read."
         ),
     };
-    let qdisc_bits_per_s = qdisc_rate(peer).map(|bytes| 8.0 * bytes as f64);
+    let qdisc_bits_per_s = exit.qdisc_rate.map(|bytes| 8.0 * bytes as f64);
     StreamPath { kind, interface, software_checksum, checksum, qdisc_bits_per_s }
+}
+
+/// Returns where packets to a peer leave this host.
+pub(crate) fn exit(peer: IpAddr) -> Exit {
+    let interface = interface_to(peer);
+    let software_checksum = interface.as_deref().and_then(is_checksum_off);
+    Exit { interface, software_checksum, qdisc_rate: qdisc_rate(peer) }
 }
 
 /// Returns whether transmit checksum offload is off on an interface; `None` if it has no such
@@ -51,7 +71,7 @@ fn is_checksum_off(interface: &str) -> Option<bool> {
 }
 
 /// Returns the lowest rate limit of the qdiscs on the interface to a peer, in bytes per second.
-pub(crate) fn qdisc_rate(peer: IpAddr) -> Option<u64> {
+fn qdisc_rate(peer: IpAddr) -> Option<u64> {
     let interface = interface_to(peer)?;
     let network = Network::own().ok()?;
     let index = network.links().ok()?.into_iter().find(|link| link.name == interface)?.index;
@@ -60,9 +80,15 @@ pub(crate) fn qdisc_rate(peer: IpAddr) -> Option<u64> {
     limits.filter_map(|qdisc| qdisc.rate).min()
 }
 
+/// Returns whether an address belongs to this thread's network namespace: packets to it go over
+/// loopback.
+pub(crate) fn is_here(address: IpAddr) -> bool {
+    address.is_loopback() || local_addresses().contains(&address)
+}
+
 /// Returns the outgoing interface for a peer; `None` if unknown, as for remote IPv6 peers.
 fn interface_to(peer: IpAddr) -> Option<String> {
-    if peer.is_loopback() || local_addresses().contains(&peer) {
+    if is_here(peer) {
         return Some("lo".to_owned());
     }
     let IpAddr::V4(peer) = peer else { return None };
@@ -147,6 +173,25 @@ mod tests {
         assert_eq!(to(Ipv4Addr::new(192, 0, 3, 9)), "wide");
         assert_eq!(to(Ipv4Addr::new(10, 0, 0, 1)), "any");
         assert_eq!(route("garbage\nx\n", Ipv4Addr::LOCALHOST), None);
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_sender() {
+        let exit = Exit {
+            interface: Some("eth7".to_owned()),
+            software_checksum: Some(true),
+            qdisc_rate: Some(1000),
+        };
+        let of_server = describe(StreamPathKind::Network, &exit, true);
+        assert_eq!(of_server.interface.as_deref(), Some("eth7"));
+        assert_eq!(of_server.qdisc_bits_per_s, Some(8000.0));
+        assert!(of_server.checksum.ends_with("is off on eth7 at the server."), "{of_server:?}");
+        let here = describe(StreamPathKind::Network, &exit, false);
+        assert!(here.checksum.ends_with("is off on eth7."), "{here:?}");
+        for name in ["", "eth0; reboot", "\u{1b}[2J", "longer-than-15-bytes"] {
+            let odd = Exit { interface: Some(name.to_owned()), ..Exit::default() };
+            assert_eq!(describe(StreamPathKind::Network, &odd, true).interface, None, "{name}");
+        }
     }
 
     #[test]

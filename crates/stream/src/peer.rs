@@ -35,10 +35,11 @@ pub(crate) enum Waiting {
 
 impl Waiting {
     /// Opens the sockets on the address through which the client reached the server.
-    pub(crate) fn open(test: &Test, address: IpAddr) -> Result<Self, StreamError> {
-        let bound = |error| StreamError::Bind { address: (address, 0).into(), error };
+    pub(crate) fn open(test: &Test, mut address: SocketAddr) -> Result<Self, StreamError> {
+        address.set_port(0);
+        let bound = |error| StreamError::Bind { address, error };
         if test.mode != StreamMode::Udp {
-            let listener = TcpListener::bind((address, 0)).map_err(bound)?;
+            let listener = TcpListener::bind(address).map_err(bound)?;
             // Accepted sockets inherit the buffers, which must be set before the window is
             // advertised.
             set_buffers(&listener, test)?;
@@ -46,7 +47,7 @@ impl Waiting {
             return Ok(Self::Tcp(listener));
         }
         let one = |_| {
-            let udp = UdpSocket::bind((address, 0)).map_err(bound)?;
+            let udp = UdpSocket::bind(address).map_err(bound)?;
             set_buffers(&udp, test)?;
             Ok(udp)
         };
@@ -142,16 +143,18 @@ fn join_udp(
     }
 }
 
-/// Opens the connections of a test to a server.
+/// Opens the connections of a test to a server. Of `server`, only the port differs: the address of
+/// a link includes its interface.
 pub(crate) fn connect(
     test: &Test,
-    server: IpAddr,
+    server: SocketAddr,
     ports: &[u16],
     nonce: u64,
 ) -> Result<Vec<Connection>, StreamError> {
     let one = |index: u32| {
         let port = ports.get(index as usize).or(ports.first()).copied().unwrap_or(0);
-        let address = SocketAddr::new(server, port);
+        let mut address = server;
+        address.set_port(port);
         let mut proof = [0; PROOF];
         proof[..8].copy_from_slice(&nonce.to_be_bytes());
         proof[8..].copy_from_slice(&index.to_be_bytes());
@@ -232,12 +235,12 @@ mod tests {
     const NONCE: u64 = 0x0102_0304_0506_0708;
 
     fn joined(test: &Test, strangers: impl FnOnce(u16)) -> (Vec<Connection>, Vec<Connection>) {
-        let here: IpAddr = [127, 0, 0, 1].into();
+        let here = SocketAddr::from(([127, 0, 0, 1], 9));
         let waiting = Waiting::open(test, here).expect("a port");
         let ports = waiting.ports().expect("ports");
         strangers(ports[0]);
         std::thread::scope(|scope| {
-            let server = scope.spawn(move || waiting.join(test, NONCE, here));
+            let server = scope.spawn(move || waiting.join(test, NONCE, here.ip()));
             let client = connect(test, here, &ports, NONCE).expect("connections");
             (client, server.join().expect("it returns").expect("connections"))
         })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Protocol version, which must be the same at both ends.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Default port of a server; not assigned by IANA.
 pub const PORT: u16 = 5210;

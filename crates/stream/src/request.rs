@@ -177,6 +177,17 @@ impl Request {
                 LEAST.as_millis(),
             ));
         }
+        // A side looks at its clock between pauses. Its window would otherwise open and close long
+        // before or after that of the other side, or between two messages.
+        let pause = self.write_pause.max(self.read_pause);
+        if pause > self.visit() / 10 {
+            return invalid(format!(
+                "a pause of {:.1} ms is longer than a tenth of a test ({:.0} ms): increase --time, \
+                 or decrease --write-pause and --read-pause",
+                pause.as_secs_f64() * 1e3,
+                self.visit().as_secs_f64() * 1e3,
+            ));
+        }
         if self.visit() > MAX_TIME {
             return invalid(format!(
                 "{} tests in each of {} rounds take {:.0} s each if all of them take {:.1} s; a \
@@ -233,6 +244,22 @@ mod tests {
         assert_eq!((alone.visits(), alone.visit()), (3, Duration::from_secs(20)));
         assert_eq!(compared.visits(), 3 * (1 + METHODS.len() as u64));
         assert_eq!(compared.visit() * compared.visits() as u32, compared.time);
+    }
+
+    #[test]
+    fn pauses_are_short_in_comparison_to_visits() {
+        let usual = request(Duration::from_secs(1));
+        let pause = Duration::from_millis(33);
+        assert!(Request { read_pause: pause, ..usual.clone() }.check().is_ok());
+        let pause = Duration::from_millis(34);
+        let slow = [
+            Request { write_pause: pause, ..usual.clone() },
+            Request { read_pause: pause, ..usual },
+        ];
+        for request in slow {
+            let error = request.check().unwrap_err().to_string();
+            assert!(error.contains("34.0 ms") && error.contains("--time"), "{error}");
+        }
     }
 
     #[test]

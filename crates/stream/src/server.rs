@@ -223,7 +223,7 @@ fn attend_test(
 
 fn prepare(line: &mut Line, test: &Test) -> Result<Vec<Connection>, StreamError> {
     let failed = |error| crate::error::socket_error("while reading its addresses", error);
-    let address = line.stream().local_addr().map_err(failed)?.ip();
+    let address = line.stream().local_addr().map_err(failed)?;
     let client = line.stream().peer_addr().map_err(failed)?.ip();
     let waiting = Waiting::open(test, address)?;
     let nonce = nonce()?;

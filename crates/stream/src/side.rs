@@ -47,7 +47,7 @@ impl Side<'_> {
     pub(crate) fn run(&self, connections: &[Connection]) -> Account {
         let mut account = Account::default();
         let peer = connections.first().and_then(Connection::peer);
-        account.qdisc_rate = peer.filter(|_| self.is_sender).and_then(path::qdisc_rate);
+        account.exit = peer.filter(|_| self.is_sender).map(path::exit);
         std::thread::scope(|scope| {
             let one = |(index, connection)| scope.spawn(move || self.one(connection, index == 0));
             let all: Vec<_> = connections.iter().enumerate().map(one).collect();

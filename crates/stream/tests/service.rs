@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests client and server over loopback in one process, including unauthenticated clients.
 
-use linerate_record::stream::{StreamMode, StreamReport};
+use linerate_record::stream::{StreamMode, StreamPathKind, StreamReport};
 use linerate_stream::protocol::VERSION;
 use linerate_stream::{Limits, Outcome, Point, Request, StreamError, Target, measure, serve};
 use linerate_trial::Watch;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -107,6 +107,22 @@ fn a_stream_is_measured_in_both_directions() {
         let tcp = point.tcp.expect("TCP_INFO");
         assert!(tcp.segments > 0 && tcp.segment_bytes > 0.0, "{tcp:?}");
         assert_eq!(report.explained, Some(0));
+    }
+}
+
+#[test]
+fn an_own_address_is_no_other_host() {
+    // The address that packets to elsewhere would have; nothing is sent.
+    let probe = UdpSocket::bind("0.0.0.0:0").expect("a port");
+    let own = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
+    let Ok(own) = own.map(|address| address.ip()) else {
+        return println!("SKIP: this machine has no route");
+    };
+    let server = Running::start(&format!("{own}:0")).expect("a server");
+    for reverse in [false, true] {
+        let report = server.report(&Request { reverse, ..request(StreamMode::Tcp, 16 << 10) });
+        assert_eq!(report.path.kind, StreamPathKind::Loopback, "{own}");
+        assert_eq!(report.path.interface.as_deref(), Some("lo"), "{own}");
     }
 }
 

@@ -29,6 +29,7 @@ use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::stats::Estimate;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
@@ -89,7 +90,6 @@ fn costs_and_machine(
         costs.apply(&check);
     }
     let buckets: Vec<u8> = bench.traffic.frames().iter().map(|frame| frame.bucket).collect();
-    let shares = (1..=cpus as u32).map(|replicas| coupled_share(&buckets, replicas));
     let machine = Environment {
         ticks_per_s: loaded.ticks_per_s,
         cpus,
@@ -97,9 +97,33 @@ fn costs_and_machine(
         burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_s),
         scaling: Calibration::scaling(),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
-        largest_share: shares.collect(),
+        largest_share: largest_shares(&buckets, cpus as u32),
     };
     Ok((costs, machine))
+}
+
+/// Returns the load share of the limiting replica for 1, 2, ... `most` replicas, given the bucket
+/// of each frame. With 64 replicas and a large capture, that takes tens of seconds of CPU time, and
+/// several bytes per frame and thread, so a few threads share the work.
+fn largest_shares(buckets: &[u8], most: u32) -> Vec<f64> {
+    const THREADS: u32 = 8;
+    let next = AtomicU32::new(1);
+    let run = || -> Vec<(u32, f64)> {
+        let numbers = std::iter::from_fn(|| {
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|replicas| *replicas <= most)
+        });
+        numbers.map(|replicas| (replicas, coupled_share(buckets, replicas))).collect()
+    };
+    let mut shares: Vec<(u32, f64)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..most.min(THREADS)).map(|_| scope.spawn(run)).collect();
+        // A panic there is a panic here.
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().flat_map(join).collect()
+    });
+    shares.sort_by_key(|(replicas, _)| *replicas);
+    shares.into_iter().map(|(_, share)| share).collect()
 }
 
 /// Finds memory-bound stages: those that are faster in both of two alternating trials when the
@@ -204,4 +228,18 @@ fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s:
 fn total(costs: &Costs) -> Estimate {
     let all = costs.stages.iter().chain([&costs.source, &costs.sink]).map(|cost| cost.ticks);
     all.fold(Estimate::exactly(0.0), Estimate::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_find_the_same_shares_in_order() {
+        let buckets: Vec<u8> = (0..3_000_u32).map(|n| (n * n % 127) as u8).collect();
+        let one_by_one: Vec<f64> =
+            (1..=20).map(|replicas| coupled_share(&buckets, replicas)).collect();
+        assert_eq!(largest_shares(&buckets, 20), one_by_one);
+        assert!(one_by_one[0] == 1.0 && one_by_one[19] < 0.2, "{one_by_one:?}");
+    }
 }

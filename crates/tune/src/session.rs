@@ -23,7 +23,7 @@ pub struct Request<'a> {
     pub path: &'a Path,
     /// Packets offered by the path's source.
     pub traffic: &'a Traffic,
-    /// CPUs available for pinning workers, best first.
+    /// CPUs available for pinning workers, best first; at most [`linerate_plan::MAX_WORKERS`].
     pub cpus: &'a [u32],
     /// Whether the CPUs are virtual, in which case other guests may share their cores.
     pub is_guest: bool,

@@ -206,6 +206,27 @@ fn an_import_of_vpp_is_planned_and_its_full_vectors_are_an_answer() {
     assert!(text.contains("ip4-lookup") && text.contains("vectors are full"), "{text}");
 }
 
+#[test]
+fn empty_polls_of_vpp_are_not_the_cost_of_a_packet() {
+    let folder = Folder::new();
+    // 100 kpps: the input node spends nearly all of the thread's cycles on empty polls.
+    let low = VPP
+        .replace("1.0000e6", "1.0000e5")
+        .replace("39062        10000000           0  4.00e1", "50000000 1000000 0 2.3e4")
+        .replace("39062        10000000", "900000 1000000");
+    let (text, imported) = (folder.write("vpp.txt", &low), folder.file("vpp.json"));
+    let said = answered(0, &["import", &text, "--clock", "2.5", "--record", &imported]);
+    assert!(said.contains("at most 23,000"), "{said}");
+    let said = refused(&["plan", "--from", &imported]);
+    assert!(said.contains("`dpdk-input` on vpp_wk_0 polled with 0.0 packets per call"), "{said}");
+    for question in ["bottleneck", "split", "line-rate-64"] {
+        let ask = ["explain", &imported, "--ask", question, "--line", "10Gb/s"];
+        let done = linerate(&ask);
+        let is_said = done.stdout.contains("include empty polls");
+        assert!(done.status == Some(2) && is_said, "{question}: {done:?}");
+    }
+}
+
 const PERF: &str = "\n Performance counter stats for './forward':\n\n\
     \x20         2,000.00 msec task-clock                #    0.998 CPUs utilized\n\
     \x20   5,000,000,000      cycles                    #    2.500 GHz\n\

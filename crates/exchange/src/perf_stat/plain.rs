@@ -23,19 +23,55 @@ const UNITS: [&str; 6] = ["msec", "ns", "Joules", "MiB", "GiB", "C"];
 /// First line of the plain text format.
 const HEAD: &str = "Performance counter stats for ";
 
+fn is_head(line: &str) -> bool {
+    line.trim_start().starts_with(HEAD)
+}
+
 /// Returns whether a line unmistakably belongs to the plain text format.
 pub(super) fn is_its_own(line: &str) -> bool {
-    line.trim_start().starts_with(HEAD) || line.trim_end().ends_with("seconds time elapsed")
+    is_head(line) || is_elapsed(line)
+}
+
+/// Returns whether a line is the total time below the events.
+pub(super) fn is_elapsed(line: &str) -> bool {
+    line.trim_end().ends_with("seconds time elapsed")
 }
 
 /// Returns whether a line is outside the list of events: the header above, or a time below.
-pub(super) fn is_prose(line: &str) -> bool {
+fn is_prose(line: &str) -> bool {
     let line = line.trim();
     is_its_own(line) || line.ends_with("seconds user") || line.ends_with("seconds sys")
 }
 
+/// Reads the lines of a text in order.
+pub(super) struct Reader {
+    /// Whether the text is in the plain format.
+    is_plain: bool,
+    /// Whether the header has been read, or is missing. Lines above it are output of the measured
+    /// program, which may look like an event: `100 requests`.
+    is_below_head: bool,
+}
+
+impl Reader {
+    pub(super) fn new(text: &str) -> Self {
+        let is_plain = text.lines().any(is_its_own);
+        Self { is_plain, is_below_head: !text.lines().any(is_head) }
+    }
+
+    /// Parses the next line: an event, or the total time.
+    pub(super) fn row(&mut self, line: &str) -> Option<Row> {
+        self.is_below_head |= is_head(line);
+        row(line).filter(|_| self.is_plain && self.is_below_head)
+    }
+
+    /// Returns whether a line is outside the list of events.
+    pub(super) fn is_prose(&self, line: &str) -> bool {
+        self.is_plain && is_prose(line)
+    }
+}
+
 /// Parses a line of the plain text format: an event, or the total time.
-pub(super) fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<Row> {
     if let Some((seconds, _)) = line.split_once("seconds time elapsed") {
         let seconds: f64 = seconds.split_whitespace().next()?.replace(',', ".").parse().ok()?;
         return Some(Row {
@@ -88,21 +124,24 @@ fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
     })
 }
 
-/// Returns a number without digit grouping. In a count without a unit, which is an integer, all
-/// separators are digit grouping. In a count with a unit, a single point or comma is the decimal
-/// separator.
+/// Returns a number without digit grouping. Counts without a unit and those in `ns` are integers,
+/// so all separators are digit grouping. In other counts with a unit, perf prints two decimals, or
+/// six, or none: the last separator is a decimal one unless it occurs twice or groups three digits.
 fn ungrouped(number: &str, unit: &str) -> Option<String> {
     let is_number = |c: char| c.is_ascii_digit() || ".,'\u{a0}\u{202f}".contains(c);
     if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(is_number) {
         return None;
     }
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    if unit.is_empty() {
+    let Some(at) = number.rfind(['.', ',']).filter(|_| !matches!(unit, "" | "ns")) else {
         return Some(digits(number));
-    }
-    Some(match number.rsplit_once(['.', ',']) {
-        Some((whole, decimals)) => format!("{}.{}", digits(whole), digits(decimals)),
-        None => digits(number),
+    };
+    let (whole, decimals) = (&number[..at], &number[at + 1..]);
+    let is_repeated = whole.contains(&number[at..=at]);
+    let is_group = decimals.len() == 3 && !whole.starts_with('0');
+    Some(match is_repeated || is_group {
+        true => digits(number),
+        false => format!("{}.{}", digits(whole), digits(decimals)),
     })
 }
 
@@ -137,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_plain_text_has_the_counts_of_the_other_forms() {
-        let report = read(TEXT, Some(1e6)).expect("events");
+        let report = read(TEXT, Some(1e6), Some("ll_misses")).expect("events");
         let [strand] = report.strands.as_slice() else { panic!("one strand") };
         let count = |name: &str| strand.event(name).and_then(|event| event.count.as_number());
         assert_eq!(count("task_clock_ns"), Some(765_430_000.0));
@@ -156,7 +195,7 @@ mod tests {
         assert_eq!(strand.kpps.as_number(), Some(1250.0));
         let clock = strand.event("task_clock_ns").expect("it is there");
         assert_eq!(clock.per_packet.as_number(), Some(765.43));
-        let none = read(TEXT, None).expect("events");
+        let none = read(TEXT, None, None).expect("events");
         let why = none.strands[0].kpps.reason.clone().expect("a reason");
         assert!(why.contains("--packets"), "{why}");
     }
@@ -166,7 +205,7 @@ mod tests {
         let text = " Performance counter stats for 'system wide':\n\n\
             CPU0            1.234.567      cycles\nCPU1                   75      cycles\n\
             S0-D0-C0   2   101,76 msec task-clock\n\n 1,0003 seconds time elapsed\n";
-        let report = read(text, None).expect("events");
+        let report = read(text, None, None).expect("events");
         let of = |at: usize, name: &str| {
             report.strands[at].event(name).and_then(|event| event.count.as_number())
         };
@@ -175,6 +214,39 @@ mod tests {
         assert_eq!(report.strands[2].name.as_deref(), Some("S0-D0-C0"));
         assert_eq!(of(2, "task_clock_ns"), Some(101.76e6));
         assert_eq!(report.strands.len(), 3, "the elapsed time belongs to no strand");
+    }
+
+    #[test]
+    fn whole_nanoseconds_are_grouped_and_the_time_is_counted_once() {
+        let text = |user: &str, duration: &str| {
+            format!(
+                " Performance counter stats for 'x':\n\n {user} ns   user_time\n \
+                 {duration} ns   duration_time\n 1,024 MiB  read\n 2,500,000 MiB  written\n \
+                 12,25 Joules  power/energy-pkg/\n\n 1.000887494 seconds time elapsed\n"
+            )
+        };
+        let english = text("29,968,686,000", "1,000,887,494");
+        for text in [&english, &english.replace(',', "."), &text("29968686000", "1000887494")] {
+            let report = read(text, Some(1e6), None).expect("events");
+            let [strand] = report.strands.as_slice() else { panic!("one strand") };
+            let count = |name: &str| strand.event(name).and_then(|event| event.count.as_number());
+            assert_eq!(count("user_time_ns"), Some(29_968_686_000.0), "{text}");
+            assert_eq!(count("duration_time_ns"), Some(1_000_887_494.0), "{text}");
+            let kpps = strand.kpps.as_number().expect("a rate");
+            assert!((kpps - 999.11).abs() < 0.01, "{kpps}");
+            assert_eq!((count("read"), count("written")), (Some(1024.0), Some(2.5e6)));
+            assert_eq!(count("power_energy_pkg"), Some(12.25));
+        }
+    }
+
+    #[test]
+    fn output_of_the_program_is_not_an_event() {
+        let text = format!("received 1000 packets\n100 requests\n5 seconds user\n{TEXT}");
+        let report = read(&text, None, None).expect("events");
+        let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [1, 2, 4], "{:?}", report.faults);
+        assert_eq!(report.strands.len(), 1);
+        assert!(report.strands[0].event("requests").is_none());
     }
 
     #[test]

@@ -142,12 +142,13 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
 }
 
 /// Adds the cost of each function and the share of each cost class. Functions and classes are in
-/// the `stage` column.
+/// the `stage` column, and modules in the `worker` column: several may have a `memcpy`.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
-        rows.push(row("", &function.name, "share", &function.share));
+        let put = |name: &str, figure| row(&function.module, &function.name, name, figure);
+        rows.push(put("share", &function.share));
         if function.ns_per_packet.as_number().is_some() {
-            rows.push(row("", &function.name, "ns_per_packet", &function.ns_per_packet));
+            rows.push(put("ns_per_packet", &function.ns_per_packet));
         }
     }
     for class in &report.classes {
@@ -159,7 +160,8 @@ fn of_profile_diff(report: &ProfileDiffReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         let cost = &function.cost;
         let figures = [("old", &cost.old), ("new", &cost.new), ("change", &cost.change)];
-        rows.extend(figures.map(|(name, figure)| row("", &function.name, name, figure)));
+        let put = |(name, figure)| row(&function.module, &function.name, name, figure);
+        rows.extend(figures.map(put));
     }
 }
 

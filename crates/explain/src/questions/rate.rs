@@ -3,6 +3,7 @@
 //! it takes to reach line rate with minimum-size frames.
 
 use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
+use super::strands::REMEASURE;
 use super::{Inquiry, Reply};
 use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
 use linerate_cmt::processor::FRAME_MIN;
@@ -210,8 +211,9 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     reply
 }
 
-/// Answers in terms of ticks spent in nodes, such as VPP graph nodes. These ticks cover only work,
-/// and each packet stays on one strand. The ticks in a dump are not used, as they include polling.
+/// Answers in terms of ticks spent in nodes, such as VPP graph nodes, where these ticks are mostly
+/// work; each packet stays on one strand. The ticks in a dump are not used, as they include
+/// polling.
 fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands
@@ -225,6 +227,9 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
             "linerate run PATH.toml --record run.json",
         );
     };
+    if let Some(why) = strand.hidden_by_empty_polls() {
+        return Reply::cannot_tell(&why, REMEASURE);
+    }
     let machine = strands_of(&asked.record.body).and_then(|report| report.machine.as_ref());
     let Some(machine) = machine else {
         let next = "linerate import FILE --clock GHZ --record strands.json";

@@ -13,6 +13,9 @@ use linerate_record::tune::Limit;
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure};
 
+/// How to import VPP's counts of a window that ends at a higher load.
+pub(super) const REMEASURE: &str =
+    "vppctl clear runtime, and later vppctl show runtime | linerate import - --record strands.json";
 const RUN: &str = "linerate run PATH.toml --record run.json";
 
 pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
@@ -68,9 +71,12 @@ fn of_observed(why: &WhyReport, file: &str) -> Reply {
 /// and the node that accounts for most of it. If the packets are distributed over threads, the work
 /// covers only that thread's packets.
 fn of_nodes(report: &StrandsReport) -> Option<Reply> {
-    let ticks = |node: &NodeCounts| Some(node.ticks_per_packet.as_number()? * node.packets as f64);
+    let ticks = NodeCounts::all_ticks;
     let all = |strand: &StrandCounts| strand.nodes.iter().filter_map(ticks).sum::<f64>();
     let longest = report.strands.iter().max_by(|a, b| all(a).total_cmp(&all(b)))?;
+    if let Some(why) = longest.hidden_by_empty_polls() {
+        return Some(Reply::cannot_tell(&why, REMEASURE));
+    }
     let whole = all(longest);
     let most = longest.nodes.iter().filter(|node| ticks(node).is_some()).max_by(|a, b| {
         let [a, b] = [a, b].map(|node| ticks(node).unwrap_or(0.0));
@@ -281,14 +287,14 @@ fn split_of_run(run: &RunReport) -> Reply {
 
 fn split_of_nodes(report: &StrandsReport) -> Reply {
     let nodes = report.strands.iter().flat_map(|strand| {
-        strand.nodes.iter().filter_map(move |node| {
-            let ticks = node.ticks_per_packet.as_number()? * node.packets as f64;
-            Some((strand, node, ticks))
-        })
+        strand.nodes.iter().filter_map(move |node| Some((strand, node, node.all_ticks()?)))
     });
     let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
         return Reply::cannot_tell("the strands' per-function costs are unknown", RUN);
     };
+    if let Some(why) = strand.hidden_by_empty_polls().filter(|_| node.finds_few_packets()) {
+        return Reply::cannot_tell(&why, REMEASURE);
+    }
     let name = format!("{}/{}", strand.label(), node.name);
     let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");
     let sentence = format!("{name}: it takes more ticks than any other node");

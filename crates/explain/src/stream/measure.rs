@@ -14,17 +14,23 @@ pub struct Facts<'a> {
     pub point: &'a StreamPoint,
 }
 
-/// A measure. Times are fractions (0 to 1) of the measurement time; CPU times are in CPUs.
+/// A measure. Times are fractions (0 to 1) of the measurement time; CPU times are fractions of the
+/// CPUs that the threads can use, which are at most one per thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// CPU time of the busier side plus its time waiting for a CPU.
+    /// About 1 if the CPUs that the busier side can use are busy with it, or if its threads always
+    /// run or wait for a CPU. On one machine, also if both sides together use all CPUs they can.
     Demand,
-    /// CPU time of both sides plus their time waiting for a CPU.
+    /// As `Demand`, but also about 1 if at nearly all times one end of each connection needs a CPU.
+    /// On two machines that is the same, unless the ends take turns (requests).
     BothDemand,
     /// CPU time of the busier side.
     Cpu,
-    /// Time that the busier side waited for a CPU.
+    /// Mean time that a thread of the busier side waited for a CPU.
     Waiting,
+    /// CPU time of threads that outnumber the CPUs that they can use; 0 if they do not. About 1 if
+    /// they wait for each other.
+    OwnLoad,
     /// 1 if sender and receiver were confined to the same CPU, otherwise 0.
     SameCpu,
     /// Time limited by the receiver's window.
@@ -75,10 +81,11 @@ impl Measure {
     /// Returns the description and unit to show in the evidence.
     pub fn name(self) -> (&'static str, &'static str) {
         match self {
-            Self::Demand => ("CPU demand of the busier side", "CPUs"),
-            Self::BothDemand => ("CPU demand of both sides", "CPUs"),
-            Self::Cpu => ("CPU time of the busier side", "CPUs"),
+            Self::Demand => ("CPU demand of the busier side", "ratio"),
+            Self::BothDemand => ("CPU demand of both sides", "ratio"),
+            Self::Cpu => ("CPU time of the busier side", "ratio"),
             Self::Waiting => ("time that the busier side waited for a CPU", "ratio"),
+            Self::OwnLoad => ("CPU time of threads that share CPUs", "ratio"),
             Self::SameCpu => ("both sides on one CPU", "1 = yes"),
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
@@ -113,10 +120,11 @@ impl Measure {
         let tcp = point.tcp.as_ref();
         let busier = facts.busier();
         match self {
-            Self::Demand => demand(busier),
-            Self::BothDemand => Some(demand(&point.sender)?.plus(demand(&point.receiver)?)),
-            Self::Cpu => exactly(busier.cpu.as_number()?),
-            Self::Waiting => exactly(busier.waiting?),
+            Self::Demand => exactly(facts.demand()?),
+            Self::BothDemand => exactly(facts.both_demand()?),
+            Self::Cpu => exactly(facts.cpu_share(busier)?),
+            Self::Waiting => exactly(busier.waiting? / facts.threads()),
+            Self::OwnLoad => exactly(facts.own_load()?),
             Self::SameCpu => yes(facts.same_cpu()?),
             Self::WindowLimited => exactly(tcp?.rwnd_limited),
             Self::SendBufferLimited => exactly(tcp?.sndbuf_limited),
@@ -160,13 +168,6 @@ impl Measure {
     }
 }
 
-/// Returns a side's CPU time plus, if known, its time waiting for a CPU. The sum is exact: the
-/// interval of the CPU time only reflects that slices differ, and a slice with less CPU time spent
-/// correspondingly more time waiting.
-fn demand(side: &StreamSide) -> Option<Estimate> {
-    Some(Estimate::exactly(side.cpu.as_number()? + side.waiting.unwrap_or(0.0)))
-}
-
 fn of_limit(point: &StreamPoint, bits_per_s: f64) -> Option<Estimate> {
     Some(point.gbps.estimate()?.scale(1e9 / bits_per_s))
 }
@@ -180,7 +181,7 @@ impl<'a> Facts<'a> {
     /// Returns whether the sender is the busier side, counting both CPU time and time waiting for a
     /// CPU.
     pub(super) fn is_sender_busier(&self) -> bool {
-        let of = |side| demand(side).map_or(0.0, |demand| demand.value);
+        let of = |side| self.demand_of(side).unwrap_or(0.0);
         of(&self.point.sender) >= of(&self.point.receiver)
     }
 

@@ -111,10 +111,10 @@ pub const RULES: &[Rule] = &[
         conditions: &[at_least(M::OfQdisc, 0.75, RATE)],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and the \
-                   stream reaches {gbps}.",
+        sentence: "The queueing discipline on {interface}{where} limits the stream to {qdisc}, and \
+                   the stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
-              root",
+              root{where}",
         wrong_if: "without the limit, the throughput stays the same",
     },
     Rule {
@@ -126,11 +126,11 @@ pub const RULES: &[Rule] = &[
         ],
         explained_by: &[],
         is_swept: false,
-        sentence: "The queueing discipline on {interface} limits the stream to {qdisc}, and drops \
-                   the excess: {retransmitted} of the segments were retransmitted, and the stream \
-                   reaches {gbps}.",
+        sentence: "The queueing discipline on {interface}{where} limits the stream to {qdisc}, and \
+                   drops the excess: {retransmitted} of the segments were retransmitted, and the \
+                   stream reaches {gbps}.",
         fix: "tc qdisc change dev {interface} with a higher rate or limit, or tc qdisc del dev \
-              {interface} root",
+              {interface} root{where}",
         wrong_if: "without the limit, the throughput stays the same",
     },
     Rule {
@@ -270,14 +270,14 @@ pub const RULES: &[Rule] = &[
                 500.0,
                 "for smaller segments, the cost per byte hardly matters",
             ),
-            at_least(M::BothDemand, 0.85, FULL),
+            at_least(M::Demand, 0.85, FULL),
         ],
         explained_by: STOPS,
         is_swept: false,
-        sentence: "Checksums are computed in software (tx-checksumming is off on {interface}), \
-                   which also disables segmentation offload; the {busier} uses {busier_cpu} of a \
-                   CPU.",
-        fix: "ethtool -K {interface} tx on tso on gso on",
+        sentence: "Checksums are computed in software (tx-checksumming is off on \
+                   {interface}{where}), which also disables segmentation offload; the {busier} \
+                   uses {busier_cpus}.",
+        fix: "ethtool -K {interface} tx on tso on gso on{where}",
         wrong_if: "with TX checksum offload on, the throughput rises by less than 10 %",
     },
     Rule {
@@ -337,6 +337,7 @@ pub const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::Waiting, 0.1, "twice the smallest share that sampled accounting can show"),
             at_least(M::BothDemand, 0.85, "at nearly all times, at least one side needs a CPU"),
+            at_most(M::OwnLoad, 0.85, "otherwise the stream's threads wait for each other"),
         ],
         explained_by: ALL_STOPS,
         is_swept: false,
@@ -356,7 +357,7 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: false,
         sentence: "System calls take {call_share} of the {busier}'s CPU time ({call_cost} each, \
-                   {bytes_per_call} per call); the {busier} uses {busier_cpu} of a CPU.",
+                   {bytes_per_call} per call); the {busier} uses {busier_cpus}.",
         fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
               UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
         wrong_if: "with messages four times as large, the throughput rises by less than 50 %",
@@ -371,7 +372,7 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: false,
         sentence: "Each system call of the {busier} moves only {bytes_per_call}, and the {busier} \
-                   uses {busier_cpu} of a CPU.",
+                   uses {busier_cpus}.",
         fix: "Send and receive more per call: with TCP, use messages of {larger} or writev; with \
               UDP, use sendmmsg, recvmmsg and UDP_SEGMENT (--compare measures them)",
         wrong_if: "with messages four times as large, the throughput rises by less than 50 %",
@@ -386,7 +387,7 @@ pub const RULES: &[Rule] = &[
         explained_by: STOPS,
         is_swept: false,
         sentence: "The cost per byte, mostly the copy between user and kernel, takes {byte_share} \
-                   of the {busier}'s CPU time. The {busier} uses {busier_cpu} of a CPU, and both \
+                   of the {busier}'s CPU time. The {busier} uses {busier_cpus}, and both \
                    sides together take {per_kb}.",
         fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
               receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
@@ -409,7 +410,7 @@ pub const RULES: &[Rule] = &[
             Cause::SystemCalls,
         ],
         is_swept: false,
-        sentence: "The {busier} uses {busier_cpu} of a CPU at {bytes_per_call} per call, so most \
+        sentence: "The {busier} uses {busier_cpus} at {bytes_per_call} per call, so most \
                    of its time goes into copying data, not into the calls themselves.",
         fix: "Avoid the copy: send with sendfile or MSG_ZEROCOPY (--compare measures both) and \
               receive with TCP_ZEROCOPY_RECEIVE; or use more connections on more CPUs \
@@ -423,8 +424,8 @@ pub const RULES: &[Rule] = &[
         explained_by: ALL_STOPS,
         is_swept: false,
         sentence: "Each connection waits for the reply before it sends the next request: a round \
-                   trip takes {round_trip}, with the sender at {sender_cpu} and the receiver at \
-                   {receiver_cpu} of a CPU.",
+                   trip takes {round_trip}, with the sender at {sender_cpus} and the receiver at \
+                   {receiver_cpus}.",
         fix: "Keep several requests in flight: pipeline them, or open more connections \
               (--connections)",
         wrong_if: "with twice the connections, the request rate rises by less than 50 %",

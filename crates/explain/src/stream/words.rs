@@ -2,6 +2,7 @@
 //! Fills in the placeholders in rule texts.
 
 use super::measure::{Facts, Measure};
+use linerate_record::stream::{StreamPathKind, StreamSide};
 use linerate_record::units::{BitsPerSecond, memory_size, three_digits};
 
 /// Placeholders that a text may contain.
@@ -10,8 +11,9 @@ pub(super) const NAMES: &[&str] = &[
     "sender_cpu",
     "receiver_cpu",
     "busier",
-    "busier_cpu",
-    "other_cpu",
+    "sender_cpus",
+    "receiver_cpus",
+    "busier_cpus",
     "waiting",
     "cpu",
     "window_limited",
@@ -32,6 +34,7 @@ pub(super) const NAMES: &[&str] = &[
     "lost",
     "sent",
     "interface",
+    "where",
     "call_share",
     "call_cost",
     "byte_share",
@@ -80,18 +83,16 @@ fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
 fn of_sides(name: &str, facts: &Facts<'_>) -> Option<String> {
     let point = facts.point;
     let share = |measure: Measure| measure.of(facts).map(|value| percent(value.value));
-    let cpu = |sender: bool| {
-        let side = if sender { &point.sender } else { &point.receiver };
-        side.cpu.as_number().map(percent)
-    };
+    let cpu = |side| facts.cpu_share(side).map(percent);
     let is_sender = facts.is_sender_busier();
     match name {
         "gbps" => point.gbps.as_number().map(|gbps| BitsPerSecond(gbps * 1e9).to_string()),
-        "sender_cpu" => cpu(true),
-        "receiver_cpu" => cpu(false),
+        "sender_cpu" => cpu(&point.sender),
+        "receiver_cpu" => cpu(&point.receiver),
+        "sender_cpus" => cpus(facts, &point.sender),
+        "receiver_cpus" => cpus(facts, &point.receiver),
         "busier" => Some(if is_sender { "sender" } else { "receiver" }.to_owned()),
-        "busier_cpu" => cpu(is_sender),
-        "other_cpu" => cpu(!is_sender),
+        "busier_cpus" => busier_cpus(facts),
         "waiting" => share(Measure::Waiting),
         "cpu" => point.sender.cpus.first().map(ToString::to_string),
         "sender_paused" => share(Measure::SenderPaused),
@@ -119,6 +120,28 @@ fn of_sides(name: &str, facts: &Facts<'_>) -> Option<String> {
     }
 }
 
+/// Describes the CPU time of a side: `98 % of a CPU`, or `98 % of 4 CPUs` if it can use several.
+fn cpus(facts: &Facts<'_>, side: &StreamSide) -> Option<String> {
+    let of = match facts.usable(side) {
+        1 => "of a CPU".to_owned(),
+        cpus => format!("of {cpus} CPUs"),
+    };
+    Some(format!("{} {of}", percent(facts.cpu_share(side)?)))
+}
+
+/// Describes the CPU time of the busier side. Mentions the other side if only both together use
+/// their CPUs fully.
+fn busier_cpus(facts: &Facts<'_>) -> Option<String> {
+    let busier = facts.busier();
+    let own = cpus(facts, busier)?;
+    match (facts.pooled_share(), facts.demand_of(busier)?) {
+        (Some(both), own_demand) if both > own_demand => {
+            Some(format!("{own} ({} with the other side, on the same CPUs)", percent(both)))
+        }
+        _ => Some(own),
+    }
+}
+
 fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
     let (point, report) = (facts.point, facts.report);
     let tcp = point.tcp.as_ref();
@@ -143,6 +166,11 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "lost" => share(Measure::LostInTransit),
         "sent" => Some(point.udp.as_ref()?.sent.to_string()),
         "interface" => report.path.interface.clone(),
+        // The interface is the sender's.
+        "where" => {
+            let is_there = report.reverse && report.path.kind == StreamPathKind::Network;
+            Some(if is_there { " at the server" } else { "" }.to_owned())
+        }
         _ => None,
     }
 }

@@ -3,9 +3,10 @@
 
 use super::{Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
+use linerate_path::keys::MAX_WORKERS;
 use linerate_record::Figure;
 use linerate_record::regions::{RegionEvent, RegionTotal, RegionsReport};
-use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
+use linerate_record::strands::{ForeignFormat, NodeCounts, StrandCounts, StrandsReport};
 use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,6 +150,9 @@ struct Node {
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
+    if let Some(reason) = report.strands.iter().find_map(StrandCounts::hidden_by_empty_polls) {
+        return Err(NoSketch::Times { reason });
+    }
     let mut order: Vec<&str> = Vec::new();
     let mut nodes: BTreeMap<&str, Node> = BTreeMap::new();
     let works =
@@ -165,7 +169,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
             node.packets += packets;
             node.ticks += counts.ticks_per_packet.as_number().unwrap_or(0.0) * packets;
             node.threads += 1;
-            node.is_polling |= counts.state == "polling";
+            node.is_polling |= counts.is_polling();
         }
     }
     let polled: f64 = nodes.values().filter(|node| node.is_polling).map(|node| node.packets).sum();
@@ -195,56 +199,79 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     });
     let stages: Vec<Part> = stages.collect();
     let kpps: f64 = report.strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
+    let mut notes =
+        vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()];
+    if let Some(name) = order.iter().find(|name| nodes[**name].is_polling) {
+        notes.push(format!("the time of polling nodes such as `{name}` includes empty polls"));
+    }
     Ok(Sketch {
         from: format!("VPP show runtime, {file}"),
         segments: vec![(stages.len(), workers.max(1))],
         stages,
         packets_per_s: (kpps > 0.0).then_some(kpps * 1e3),
         frame_bytes: None,
-        notes: vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()],
+        notes,
     })
 }
 
-/// Derives a sketch with the whole program as a single stage.
+/// Derives a sketch with the whole program as a single stage. If it used several CPUs, as many
+/// threads are assumed to share the packets.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "repeat the import with --packets N";
-    let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
+    const REMEDY: &str = "give it with --packets N";
+    let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
-    let sum = |event: &str| -> Option<f64> {
+    let counts = |event: &str| -> Vec<f64> {
         let counts = report.strands.iter().filter_map(|strand| strand.event(event));
-        let counts: Vec<f64> = counts.filter_map(|event| event.count.as_number()).collect();
-        (!counts.is_empty()).then(|| counts.iter().sum())
+        counts.filter_map(|event| event.count.as_number()).filter(|count| *count > 0.0).collect()
     };
-    let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
-    let clock = known.clock_ghz.or(of_machine);
-    let ns = sum("task_clock_ns")
-        .or_else(|| sum("cpu_clock_ns"))
-        .or_else(|| Some(sum("cycles")? / clock?));
-    let Some(ns) = ns.filter(|ns| *ns > 0.0) else {
-        let reason = "it contains neither task-clock nor cycles with a known clock rate".to_owned();
+    let times = ["task_clock_ns", "cpu_clock_ns"].map(counts).into_iter().find(|c| !c.is_empty());
+    // The clock of the record is that of its ticks, such as those of the TSC. A core may run faster
+    // or more slowly, so that only the user knows how long its cycles were.
+    let cycles = || known.clock_ghz.map(|ghz| counts("cycles").iter().map(|n| n / ghz).collect());
+    let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
+    let ns: f64 = times.iter().sum();
+    if ns <= 0.0 {
+        let reason = "it contains no task-clock: count it as well (perf stat -e task-clock,...), \
+                      or give the clock of the core as --clock, if cycles were counted"
+            .to_owned();
         return Err(NoSketch::Times { reason });
-    };
-    let seconds = sum("duration_time_ns").map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0);
+    }
+    // The wall time; each CPU or thread that was counted separately has the same.
+    let elapsed_ns = counts("duration_time_ns").into_iter().reduce(f64::max);
+    let longest_ns = elapsed_ns.or(times.iter().copied().reduce(f64::max)).unwrap_or(ns);
+    let cpus = ns / longest_ns;
+    let threads = (cpus - CPUS_ERROR).ceil().clamp(1.0, MAX_WORKERS as f64) as u32;
+    let mut notes = vec![
+        "the time per packet covers everything that perf counted, including start-up and polling; \
+         use regions to separate the stages"
+            .to_owned(),
+    ];
+    if threads > 1 {
+        notes.push(format!(
+            "the program used {cpus:.1} CPUs: {threads} workers that share the packets evenly are \
+             assumed"
+        ));
+    }
+    let instructions: f64 = counts("instructions").iter().sum();
     Ok(Sketch {
         from: format!("perf stat, {file}"),
         stages: vec![Part {
             name: "program".to_owned(),
             ns: ns / packets,
             reach: 1.0,
-            instructions: sum("instructions").map(|n| n / packets).filter(|n| *n > 0.0),
-            threads: 1,
+            instructions: Some(instructions / packets).filter(|n| *n > 0.0),
+            threads,
         }],
-        segments: vec![(1, 1)],
-        packets_per_s: seconds.map(|seconds| packets / seconds),
+        segments: vec![(1, threads)],
+        packets_per_s: elapsed_ns.map(|ns| packets * 1e9 / ns),
         frame_bytes: None,
-        notes: vec![
-            "the time per packet covers everything that perf counted, including start-up and \
-             polling; use regions to separate the stages"
-                .to_owned(),
-        ],
+        notes,
     })
 }
+
+/// CPU time in CPUs that the error of its accounting, and of the wall time, may add.
+const CPUS_ERROR: f64 = 0.05;
 
 /// Derives a sketch with one stage per group of threads whose names differ only in a trailing
 /// number.
@@ -252,38 +279,26 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
     const REMEDY: &str = "give that of the window, --packets N; `linerate why` counts the packets \
                           of a program in its own network namespace, or whose sockets root reads";
     let observed = &report.observation;
-    let base = |thread: &ThreadActivity| {
-        let name = thread.name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
-        if name.is_empty() { thread.name.clone() } else { name.to_owned() }
-    };
-    let mut groups: Vec<(String, f64, u32)> = Vec::new();
     let counted = observed.packets.as_ref().map(|count| count.packets as f64);
     let packets = known.packets.or(counted).filter(|packets| *packets > 0.0);
-    let cost = |thread: &ThreadActivity| {
-        // Separated with the record's own packet count.
-        let own = counted.zip(packets).map_or(1.0, |(counted, packets)| counted / packets);
-        let of_polling = thread.cost_ns.as_number().filter(|ns| *ns > 0.0).map(|ns| ns * own);
-        of_polling.or_else(|| cost_without_polling(thread, packets?))
-    };
+    let packets = packets.ok_or(NoSketch::Packets { remedy: REMEDY })?;
+    // Costs are separated with the record's own packet count.
+    let scale = counted.map_or(1.0, |counted| counted / packets);
+    let mut groups: Vec<(String, f64, u32)> = Vec::new();
     for thread in &observed.threads {
-        let Some(ns) = cost(thread) else { continue };
-        let name = base(thread);
+        let ns = match cost(thread, packets, scale) {
+            Cost::PerPacket(ns) => ns,
+            Cost::None => continue,
+            Cost::Unknown => return Err(NoSketch::Times { reason: inseparable(thread) }),
+        };
+        let name = base(&thread.name);
         match groups.iter_mut().find(|(known, ..)| *known == name) {
             Some((_, sum, threads)) => (*sum, *threads) = (*sum + ns, *threads + 1),
-            None => groups.push((name, ns, 1)),
+            None => groups.push((name.to_owned(), ns, 1)),
         }
     }
-    if groups.is_empty() && packets.is_none() {
-        return Err(NoSketch::Packets { remedy: REMEDY });
-    }
     if groups.is_empty() {
-        // The first thread is the one with the most CPU time.
-        let reason = observed.threads.iter().find_map(|thread| thread.cost_ns.reason.clone());
-        let reason = reason.unwrap_or_else(|| "no thread processed packets".to_owned());
-        let reason = format!(
-            "work and polling cannot be separated: {reason}; watch at a lower load, at which the \
-             threads sleep, or mark the stages as regions"
-        );
+        let reason = "no thread was on a CPU for 1 % of the time or more".to_owned();
         return Err(NoSketch::Times { reason });
     }
     let mut names = Names::default();
@@ -295,12 +310,12 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
         threads: *threads,
     });
     let bytes = observed.packets.as_ref().and_then(PacketCount::frame_bytes);
-    let rate = packets.map(|packets| packets / observed.elapsed_s);
+    let rate = packets / observed.elapsed_s;
     Ok(Sketch {
         from: format!("why, {file}"),
         stages: stages.collect(),
         segments: groups.iter().map(|(_, _, threads)| (1, *threads)).collect(),
-        packets_per_s: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
+        packets_per_s: Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0),
         frame_bytes: bytes,
         notes: vec![
             "each group of threads is one stage; add regions to the program to separate its stages"
@@ -309,16 +324,60 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
     })
 }
 
-/// Returns the CPU time of a thread per packet of the program, in ns; `None` if the thread hardly
-/// runs, or if it hardly sleeps and may therefore be polling.
-fn cost_without_polling(thread: &ThreadActivity, packets: f64) -> Option<f64> {
+/// Returns a thread's name without its trailing number, or the whole name if it is all number.
+fn base(name: &str) -> &str {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
+    if base.is_empty() { name } else { base }
+}
+
+/// What a thread spends on the packets of its program.
+enum Cost {
+    /// CPU time per packet, in ns.
+    PerPacket(f64),
+    /// Nothing that matters: the thread hardly runs, or only polls.
+    None,
+    /// Unknown: the thread runs, but its work cannot be separated from polling.
+    Unknown,
+}
+
+/// Returns what a thread spends per packet of the program. If the thread was seen polling, this is
+/// the cost from the record, multiplied by `scale`; otherwise it is all of its CPU time, provided
+/// that it sleeps when it has no work.
+fn cost(thread: &ThreadActivity, packets: f64, scale: f64) -> Cost {
     /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
     const RUNS: f64 = 0.01;
     const SLEEPS: f64 = 0.05;
-    let runs = thread.share_of(ThreadState::is_on_cpu);
-    let sleeps = thread.share_of(|state| state == ThreadState::Asleep);
-    let is_known = runs >= RUNS && sleeps >= SLEEPS;
-    is_known.then(|| runs * thread.elapsed_s * 1e9 / packets)
+    if let Some(ns) = thread.cost_ns.as_number() {
+        return if ns > 0.0 { Cost::PerPacket(ns * scale) } else { Cost::None };
+    }
+    let (runs, sleeps) = shares(thread);
+    if runs < RUNS {
+        return Cost::None;
+    }
+    match sleeps >= SLEEPS {
+        true => Cost::PerPacket(runs * thread.elapsed_s * 1e9 / packets),
+        false => Cost::Unknown,
+    }
+}
+
+/// Returns the fractions of time (0 to 1) that a thread was on a CPU and asleep.
+fn shares(thread: &ThreadActivity) -> (f64, f64) {
+    let asleep = thread.share_of(|state| state == ThreadState::Asleep);
+    (thread.share_of(ThreadState::is_on_cpu), asleep)
+}
+
+/// Says why the work of a thread is unknown, and how to find it.
+fn inseparable(thread: &ThreadActivity) -> String {
+    let (runs, sleeps) = shares(thread);
+    let why = thread.cost_ns.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!(
+        "thread `{}` is on a CPU for {:.0} % of the time and asleep for {:.0} %, so its work \
+         cannot be separated from polling{why}; watch at a lower load, at which it sleeps, or mark \
+         the stages as regions",
+        thread.name.escape_debug(),
+        100.0 * runs,
+        100.0 * sleeps
+    )
 }
 
 fn reason_of(figure: &Figure) -> &str {

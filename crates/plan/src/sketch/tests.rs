@@ -6,7 +6,8 @@ use linerate_path::check::read_to_plan;
 use linerate_path::mapping::describe;
 use linerate_path::spec::State;
 use linerate_record::regions::{RegionReport, RegionsReport};
-use linerate_record::why::{PacketCount, ThreadState};
+use linerate_record::strands::{ForeignFormat, StrandCounts, StrandEvent};
+use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use linerate_record::{Figure, Provenance, Tier};
 
 const GHZ: f64 = 2.0;
@@ -143,28 +144,42 @@ fn what_is_no_measurement_of_packets_is_refused() {
     assert!(sketch(&bare, "r", clock).is_ok());
 }
 
-#[test]
-fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
+/// Sets a thread's shares of time, in user mode, in the kernel, and asleep. It does not poll.
+fn spend(thread: &mut ThreadActivity, user: f64, kernel: f64, asleep: f64) {
+    thread.elapsed_s = 1.0;
+    thread.cost_ns = Figure::absent("ns", Tier::Sw, "by hand", "no poll loop was found");
+    for time in &mut thread.time {
+        let share = match time.state {
+            ThreadState::User => user,
+            ThreadState::Kernel => kernel,
+            ThreadState::Asleep => asleep,
+            _ => 0.0,
+        };
+        time.share = Figure::exact("ratio", share, Tier::Sw, "by hand");
+    }
+}
+
+/// Returns a `why` report on 100,000 packets whose threads have these names and shares of time.
+fn threads(of: &[(&str, f64, f64, f64)]) -> WhyReport {
     let mut seen = linerate_record::fixtures::why();
     seen.observation.packets = Some(PacketCount {
         packets: 100_000,
         bytes: Some(2_000_000),
         counter: PacketCount::CONNECTIONS.to_owned(),
     });
-    let helper = seen.observation.threads[0].clone();
-    let worker = &mut seen.observation.threads[0];
-    worker.name = "redis-server".to_owned();
-    worker.elapsed_s = 1.0;
-    for time in &mut worker.time {
-        let share = match time.state {
-            ThreadState::User => 0.3,
-            ThreadState::Kernel => 0.1,
-            ThreadState::Asleep => 0.6,
-            _ => 0.0,
-        };
-        time.share = Figure::exact("ratio", share, Tier::Sw, "by hand");
-    }
-    seen.observation.threads.push(helper);
+    let any = seen.observation.threads[0].clone();
+    let each = of.iter().map(|(name, user, kernel, asleep)| {
+        let mut thread = ThreadActivity { name: (*name).to_owned(), ..any.clone() };
+        spend(&mut thread, *user, *kernel, *asleep);
+        thread
+    });
+    seen.observation.threads = each.collect();
+    seen
+}
+
+#[test]
+fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
+    let mut seen = threads(&[("redis-server", 0.3, 0.1, 0.6), ("helper", 0.005, 0.0, 0.995)]);
     let found = read::why(&seen, "r", Known::default()).expect("a sketch");
     let stages: Vec<(&str, f64)> =
         found.stages.iter().map(|stage| (stage.name.as_str(), stage.ns)).collect();
@@ -179,6 +194,82 @@ fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
     assert!(error.to_string().contains("--packets N"), "{error}");
     // The helper thread alone processes no packets.
     seen.observation.threads.remove(0);
-    let error = read::why(&seen, "r", twice).expect_err("nothing is known of a thread");
-    assert!(error.to_string().contains("watch at a lower load"), "{error}");
+    let error = read::why(&seen, "r", twice).expect_err("nothing runs");
+    assert!(error.to_string().contains("no thread was on a CPU"), "{error}");
+}
+
+#[test]
+fn a_saturated_thread_is_not_left_out_of_the_path() {
+    let seen = threads(&[("rx", 0.5, 0.2, 0.3), ("worker-0", 0.9, 0.09, 0.01)]);
+    let error = read::why(&seen, "r", Known::default()).expect_err("the worker is unknown");
+    let expected = "thread `worker-0` is on a CPU for 99 % of the time and asleep for 1 %, so its \
+                    work cannot be separated from polling: no poll loop was found; watch at a \
+                    lower load";
+    assert!(error.to_string().contains(expected), "{error}");
+    // A busy thread is known if its polling was separated, also if it only polls.
+    let mut polls = seen;
+    polls.observation.threads[1].cost_ns = Figure::exact("ns", 500.0, Tier::Sw, "by hand");
+    let stages = read::why(&polls, "r", Known::default()).expect("a sketch").stages;
+    assert_eq!((stages.len(), stages[1].ns), (2, 500.0));
+    polls.observation.threads[1].cost_ns = Figure::exact("ns", 0.0, Tier::Sw, "by hand");
+    assert_eq!(read::why(&polls, "r", Known::default()).expect("a sketch").stages.len(), 1);
+}
+
+/// Returns an import of `perf stat` with these counts of each strand.
+fn perf(strands: &[&[(&str, f64)]], packets: Option<u64>) -> Record {
+    let Body::Strands(mut report) = linerate_record::fixtures::record("strands").body else {
+        panic!("strands")
+    };
+    report.format = ForeignFormat::PerfStat;
+    let (strand, event) = (report.strands[0].clone(), report.strands[0].events[0].clone());
+    let count = |(name, count): &(&str, f64)| StrandEvent {
+        name: (*name).to_owned(),
+        count: Figure::exact("events", *count, Tier::Hw, "a test"),
+        ..event.clone()
+    };
+    let strands = strands.iter().map(|counts| StrandCounts {
+        packets,
+        events: counts.iter().map(count).collect(),
+        ..strand.clone()
+    });
+    report.strands = strands.collect();
+    Record { provenance: Provenance::default(), body: Body::Strands(report) }
+}
+
+#[test]
+fn core_cycles_are_not_divided_by_the_rate_of_the_tsc() {
+    let record = perf(&[&[("cycles", 7e9), ("duration_time_ns", 2e9)]], Some(1_000_000));
+    let Body::Strands(report) = &record.body else { panic!("strands") };
+    assert!(report.machine.is_some(), "its ticks have a rate");
+    let error = sketch(&record, "p", Known::default()).expect_err("the core clock is unknown");
+    assert!(error.to_string().contains("task-clock"), "{error}");
+    let clock = Known { clock_ghz: Some(3.5), ..Known::default() };
+    assert_eq!(sketch(&record, "p", clock).expect("it is given").ns_per_packet(), 2000.0);
+    let timed = [("cycles", 7e9), ("task_clock_ns", 1e9), ("duration_time_ns", 2e9)];
+    let found = sketch(&perf(&[&timed], Some(1_000_000)), "p", clock).expect("CPU time");
+    assert_eq!((found.ns_per_packet(), found.segments), (1000.0, vec![(1, 1)]));
+}
+
+#[test]
+fn a_program_on_several_cpus_is_planned_with_as_many() {
+    // 7.6 CPUs for 2 seconds, without strands and as 8 strands of which the busiest took 2 seconds.
+    let whole = [("task_clock_ns", 15.2e9), ("duration_time_ns", 2e9)];
+    let one = sketch(&perf(&[&whole], Some(1_000_000)), "p", Known::default()).expect("times");
+    let [busiest, other] = [[("task_clock_ns", 2e9)], [("task_clock_ns", 13.2e9 / 7.0)]];
+    let each = [&busiest[..], &other, &other, &other, &other, &other, &other, &other];
+    let given = Known { packets: Some(1e6), ..Known::default() };
+    let many = sketch(&perf(&each, None), "p", given).expect("times");
+    for sketch in [&one, &many] {
+        assert_eq!(sketch.segments, [(1, 8)]);
+        // 15,200 ns per packet on 8 workers: somewhat more than the 500 kpps that were measured.
+        assert!((sketch.capacity_per_s() - 8e9 / 15_200.0).abs() < 1e-3);
+        assert!(sketch.notes[1].contains("7.6 CPUs: 8 workers"), "{:?}", sketch.notes);
+    }
+    assert_eq!((one.packets_per_s, many.packets_per_s), (Some(5e5), None));
+    let error = sketch(&perf(&each, None), "p", Known::default()).expect_err("no packets");
+    assert!(error.to_string().contains("--packets N"), "{error}");
+    // A second thread that hardly runs is no second worker.
+    let main = [("task_clock_ns", 2.04e9), ("duration_time_ns", 2e9)];
+    let main = sketch(&perf(&[&main], Some(1_000_000)), "p", Known::default()).expect("times");
+    assert_eq!((main.segments, main.notes.len()), (vec![(1, 1)], 1));
 }
