@@ -38,23 +38,14 @@ pub struct Known {
     pub line_bytes: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
-<<<<<<< HEAD
-    /// Known cache sizes in bytes, nearest first.
-    pub caches: Vec<u64>,
-    /// Number of entries in the first and in the last TLB level.
-=======
     /// Known cache sizes.
     pub caches: Caches,
-    /// Entries in the first and the last TLB level.
->>>>>>> 75f51f47cca8959f38d00e9385cecc40ad955b8e
+    /// Number of entries in the first and in the last TLB level.
     pub tlb: Option<(u64, u64)>,
     /// Core clock in GHz.
     pub core_ghz: Option<f64>,
 }
 
-<<<<<<< HEAD
-/// Whether a count is plausible, and why not.
-=======
 /// Cache sizes in bytes; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
@@ -80,8 +71,7 @@ impl Caches {
     }
 }
 
-/// Plausibility of one count.
->>>>>>> 75f51f47cca8959f38d00e9385cecc40ad955b8e
+/// Whether a count is plausible, and why not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether the count is within its bounds; `None` if the event has no known bounds.
