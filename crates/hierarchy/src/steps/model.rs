@@ -19,9 +19,9 @@ pub(crate) struct Step {
     pub(crate) shape: usize,
     /// Whether the cache is a victim cache of the previous one, so that their capacities add up.
     pub(crate) victim: bool,
-    /// Variance of the miss ratio of a single pass when sets are filled at random, divided by m (1
-    /// - m) for a miss ratio of m: at m = 1/2, the variance is a quarter of this value. Roughly the
-    /// reciprocal of the number of page colours.
+    /// Variance of the miss ratio of a single pass when sets are filled at random, divided by
+    /// `m (1 - m)` for a miss ratio of `m`: at 1/2, the variance is a quarter of this value.
+    /// Roughly the reciprocal of the number of page colours.
     pub(crate) chance: f64,
 }
 
