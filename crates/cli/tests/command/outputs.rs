@@ -9,8 +9,6 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// Returns a directory with the stored record of a kind, `KIND.json`.
 fn folder(kind: &str) -> Folder {
@@ -137,26 +135,20 @@ fn a_file_keeps_its_owner() {
 fn windows_end_with_their_reader() {
     let _share = a_share_of_the_processors();
     let watched = Started::new("sleep", &["600"]);
-    let mut child = command(&["why", "-q", "-t", "200ms", "--every", "200ms", &watched.pid()])
+    let linerate = command(&[]);
+    // A program that does not end would have status 124.
+    let mut child = Command::new("timeout")
+        .arg("60")
+        .arg(linerate.get_program())
+        .args(["why", "-q", "-t", "200ms", "--every", "200ms", &watched.pid()])
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert!(lines.next().is_some_and(|line| line.is_ok()), "a window has a line");
     drop(lines);
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is a child") {
-            break Some(status);
-        }
-        if start.elapsed() > Duration::from_secs(60) {
-            let _ = child.kill();
-            let _ = child.wait();
-            break None;
-        }
-        sleep(Duration::from_millis(20));
-    };
-    assert_eq!(status.and_then(|status| status.code()), Some(0));
+    assert_eq!(child.wait().expect("it is a child").code(), Some(0));
 }
 
 #[test]
