@@ -3,20 +3,28 @@
 //! threads and processes. If threads switch often, there is one event per CPU instead, and samples
 //! of other programs are ignored.
 
+mod items;
+mod rings;
+#[cfg(test)]
+mod tests;
+
 use super::switching::switches_often;
 use crate::ObserveError;
 use crate::procfs::task::Stat;
 use crate::refusal::explain;
 use crate::sampler::cost::affordable;
-use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
-use linerate_linux::errno::{EACCES, EPERM, ESRCH};
+use items::{of_change, of_sample};
+use linerate_linux::errno::{EACCES, ENODEV, EPERM, ESRCH};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, Request, SOFTWARE, Selector, Target};
-use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
+use linerate_linux::sample::{Every, Fields, Record, Ring, open_chains};
+use linerate_linux::page_bytes;
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Unread;
+
+pub(super) use items::{Item, UserState, What};
 
 /// Sampling rate while a thread is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +68,6 @@ const CYCLES: Selector = Selector::new(HARDWARE, 0);
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 /// Maximum number of CPUs in a machine for sampling whole CPUs instead of threads.
 const MAX_CPUS: usize = 64;
-/// Maximum number of pages per ring. Together with the ring's header page, this is all the memory
-/// per CPU that a user may lock by default.
-const RING_PAGES: usize = 128;
-/// Maximum number of pages per ring if stacks are copied.
-const STACK_RING_PAGES: usize = 1024;
-/// Maximum number of pages of all rings together if stacks are copied.
-const ALL_STACK_PAGES: usize = 8192;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
@@ -75,10 +76,13 @@ const JITTER: f64 = 0.1;
 
 /// Events of all sampled threads.
 pub(super) struct Events {
-    /// Events of each thread. They sample, or only count CPU time if whole CPUs are sampled.
-    threads: Vec<Vec<Event>>,
+    /// Events of each sampled thread, with their CPUs. Those of the first thread own the rings.
+    threads: Vec<Vec<(u32, Event)>>,
     /// Events that sample whole CPUs; empty if threads are sampled.
     by_cpu: Vec<Event>,
+    /// Events that count the CPU time of threads if whole CPUs are sampled.
+    clocks: Vec<Event>,
+    /// One ring per CPU.
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
@@ -122,33 +126,6 @@ impl Kind {
     }
 }
 
-/// A sample or a process event.
-pub(super) struct Item {
-    pub(super) time_ns: u64,
-    pub(super) pid: u32,
-    pub(super) what: What,
-}
-
-/// Kind of item.
-pub(super) enum What {
-    /// A sample of a thread, with the call chain, innermost first. Each address has a flag that is
-    /// true for kernel code.
-    Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
-    /// The process has mapped code.
-    Mapped(Mapping),
-    /// A thread was renamed. After execve(2), its process runs another program.
-    Named { tid: u32, name: String, is_exec: bool },
-    /// The process was started by `parent`.
-    Started { parent: u32 },
-}
-
-/// Registers and a stack copy, from which user-mode callers are found.
-pub(super) struct UserState {
-    pub(super) registers: Registers,
-    pub(super) ip: u64,
-    pub(super) stack: Vec<u8>,
-}
-
 impl Events {
     /// Opens events for all threads of `pids` on every online CPU.
     pub(super) fn open(
@@ -169,29 +146,69 @@ impl Events {
         if events.can_sample_cpus() && switches_often(root, &threads, cpus.len()) {
             events.sample_cpus(&cpus);
         }
-        for &tid in threads.iter().take(most) {
-            // Threads that have ended are not reported.
-            let of_thread = match events.is_by_cpu() {
-                true => {
-                    perf::open(&running_time(), Target::Thread(tid), None).into_iter().collect()
-                }
-                false => events.sample_thread(tid, &cpus)?,
-            };
-            events.threads.push(of_thread);
-        }
+        events.open_threads(&threads[..most.min(threads.len())], &cpus)?;
         Ok(events)
     }
 
-    /// Opens the events of a thread, one per CPU.
-    fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Vec<Event>, ObserveError> {
-        let mut of_thread = Vec::new();
-        for (at, &cpu) in cpus.iter().enumerate() {
-            let (request, every) = (self.kind.request(), self.kind.every(self.rate));
-            let opened = open_chains(&request, every, self.stack_bytes, (Some(tid), cpu));
-            let Ok(event) = opened else { break };
-            of_thread.push(self.connect(at, event)?);
+    /// Opens the events of threads. Threads that have ended are skipped without a note.
+    fn open_threads(&mut self, tids: &[u32], cpus: &[u32]) -> Result<(), ObserveError> {
+        for (at, &tid) in tids.iter().enumerate() {
+            let refused = match self.is_by_cpu() {
+                true => self.count_thread(tid).err(),
+                false => self.sample_thread(tid, cpus)?,
+            };
+            let Some(error) = refused.filter(|error| error.errno != ESRCH) else { continue };
+            if self.threads.is_empty() && self.clocks.is_empty() {
+                return Err(ObserveError::NotSampled { reason: error.to_string(), fix: None });
+            }
+            self.unread.push(refused_threads(tids.len() - at, error));
+            break;
         }
-        Ok(of_thread)
+        Ok(())
+    }
+
+    /// Counts the CPU time of a thread.
+    fn count_thread(&mut self, tid: u32) -> Result<(), OpenError> {
+        self.clocks.push(perf::open(&running_time(), Target::Thread(tid), None)?);
+        Ok(())
+    }
+
+    /// Samples a thread on all CPUs. If an event is refused, which is returned, the thread is not
+    /// sampled at all: samples of some CPUs only would distort its shares.
+    fn sample_thread(
+        &mut self,
+        tid: u32,
+        cpus: &[u32],
+    ) -> Result<Option<OpenError>, ObserveError> {
+        let (request, every) = (self.kind.request(), self.kind.every(self.rate));
+        let mut of_thread = Vec::new();
+        for &cpu in cpus {
+            match open_chains(&request, every, self.stack_bytes, (Some(tid), cpu)) {
+                Ok(event) => of_thread.push((cpu, event)),
+                // The CPU has gone offline.
+                Err(OpenError { errno: ENODEV }) => {}
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        if of_thread.is_empty() {
+            return Ok(None);
+        }
+        match self.threads.first() {
+            None => {
+                self.rings = self.map_rings(of_thread.iter().map(|(_, event)| event))?;
+            }
+            Some(owners) => {
+                // Without a ring, an event would write nothing.
+                of_thread.retain(|(cpu, _)| owners.iter().any(|(of, _)| of == cpu));
+                for (cpu, event) in &of_thread {
+                    let owner = owners.iter().find(|(of, _)| of == cpu);
+                    let connected = owner.map_or(Ok(()), |(_, owner)| event.write_to(owner));
+                    connected.map_err(cannot_lock)?;
+                }
+            }
+        }
+        self.threads.push(of_thread);
+        Ok(None)
     }
 
     /// Returns whether sampling whole CPUs makes sense. It does not for cycles, which cost nothing
@@ -205,16 +222,10 @@ impl Events {
     fn sample_cpus(&mut self, cpus: &[u32]) {
         let request = Request { inherit: false, ..self.kind.request() };
         let every = self.kind.every(self.rate);
-        for &cpu in cpus {
-            let opened = open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
-            let mapped = opened.and_then(|event| self.map_ring(&event).ok().map(|()| event));
-            let Some(event) = mapped else {
-                self.by_cpu.clear();
-                self.rings.clear();
-                return;
-            };
-            self.by_cpu.push(event);
-        }
+        let open = |&cpu: &u32| open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
+        let Some(by_cpu) = cpus.iter().map(open).collect::<Option<Vec<Event>>>() else { return };
+        let Ok(rings) = self.map_rings(by_cpu.iter()) else { return };
+        (self.by_cpu, self.rings) = (by_cpu, rings);
     }
 
     /// Returns whether whole CPUs are sampled. In this case, the items include samples and events
@@ -271,6 +282,7 @@ impl Events {
         Self {
             threads: Vec::new(),
             by_cpu: Vec::new(),
+            clocks: Vec::new(),
             rings: Vec::new(),
             kind,
             rate,
@@ -283,30 +295,15 @@ impl Events {
         }
     }
 
-    /// Connects an event to the ring of the CPU at index `at`. A CPU's first event owns the ring.
-    fn connect(&mut self, at: usize, event: Event) -> Result<Event, ObserveError> {
-        match self.threads.first().and_then(|first| first.get(at)) {
-            Some(owner) => event.write_to(owner).map_err(cannot_lock)?,
-            None => self.map_ring(&event)?,
-        }
-        Ok(event)
-    }
-
-    /// Maps a ring for an event.
-    fn map_ring(&mut self, event: &Event) -> Result<(), ObserveError> {
-        let mut pages = match self.stack_bytes {
-            0 => RING_PAGES,
-            _ => (ALL_STACK_PAGES / self.cpus).clamp(RING_PAGES, STACK_RING_PAGES),
-        };
-        let ring = loop {
-            match Ring::map(event, pages, Fields::chains(self.stack_bytes)) {
-                Ok(ring) => break ring,
-                Err(_) if pages > 1 => pages /= 2,
-                Err(error) => return Err(cannot_lock(error)),
-            }
-        };
-        self.rings.push(ring);
-        Ok(())
+    /// Maps a ring for each event, all of the same size.
+    fn map_rings<'a>(
+        &self,
+        owners: impl Iterator<Item = &'a Event> + Clone,
+    ) -> Result<Vec<Ring>, ObserveError> {
+        let fields = Fields::chains(self.stack_bytes);
+        let pages = rings::pages(self.stack_bytes, self.cpus, page_bytes());
+        rings::map(owners, pages, |event, pages| Ring::map(event, pages, fields))
+            .map_err(cannot_lock)
     }
 
     /// Reads all items since the last call, in time order.
@@ -315,15 +312,7 @@ impl Events {
         let lost = &mut self.lost;
         for ring in &mut self.rings {
             ring.drain(|record| match record {
-                Record::Sample(sample) => items.push(Item {
-                    time_ns: sample.time_ns,
-                    pid: sample.pid,
-                    what: What::Sample {
-                        tid: sample.tid,
-                        chain: chain(&sample),
-                        user: user_state(&sample),
-                    },
-                }),
+                Record::Sample(sample) => items.push(of_sample(&sample)),
                 Record::Process(change) => items.push(of_change(&change)),
                 Record::Lost(records) => *lost += records,
                 Record::Throttled | Record::Other(_) => {}
@@ -341,7 +330,7 @@ impl Events {
         }
         let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
         self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
-        let of_threads = self.threads.iter().flatten().filter(|_| self.by_cpu.is_empty());
+        let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
         for event in self.by_cpu.iter().chain(of_threads) {
             // If refused, the period stays as it was.
             let _ = event.set_every(Every::Events(self.period_ns));
@@ -357,7 +346,8 @@ impl Events {
     /// Returns the CPU time of all threads so far, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         let running = |event: &Event| event.read().map_or(0, |reading| reading.running_ns);
-        self.threads.iter().flatten().map(running).sum()
+        let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
+        self.clocks.iter().chain(of_threads).map(running).sum()
     }
 
     /// Returns the number of samples that the CPU time so far should have produced; `None` if all
@@ -406,41 +396,6 @@ fn running_time() -> Request {
     Request { disabled: false, inherit: true, ..Request::new(TASK_CLOCK) }
 }
 
-/// Returns the addresses of a sample and its callers.
-fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
-    let chain: Vec<(u64, bool)> = sample.chain().collect();
-    if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
-}
-
-fn user_state(sample: &linerate_linux::sample::Sample<'_>) -> Option<UserState> {
-    let registers = sample.registers?;
-    let stack = sample.stack.to_vec();
-    Some(UserState { registers, ip: sample.user_ip, stack })
-}
-
-fn of_change(change: &Change<'_>) -> Item {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (pid, what) = match *change {
-        Change::Mapped(mapped) => {
-            let (major, minor) = mapped.device;
-            let mapping = Mapping {
-                start: mapped.start,
-                end: mapped.start.saturating_add(mapped.bytes),
-                offset: mapped.offset,
-                device: format!("{major:02x}:{minor:02x}"),
-                inode: mapped.inode,
-                path: text(mapped.path),
-            };
-            (mapped.pid, What::Mapped(mapping))
-        }
-        Change::Named { pid, tid, name, is_exec, .. } => {
-            (pid, What::Named { tid, name: text(name), is_exec })
-        }
-        Change::Started { pid, parent, .. } => (pid, What::Started { parent }),
-    };
-    Item { time_ns: change.time_ns(), pid, what }
-}
-
 /// Returns the threads of processes, most CPU time first.
 fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
     let ran = |pid: u32, tid: u32| {
@@ -462,5 +417,13 @@ fn too_many(threads: usize) -> Unread {
         what: "threads".to_owned(),
         reason: format!("{threads} threads were not sampled: the open-file limit was reached"),
         fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
+    }
+}
+
+fn refused_threads(threads: usize, error: OpenError) -> Unread {
+    Unread {
+        what: "threads".to_owned(),
+        reason: format!("{threads} threads were not sampled: {error}"),
+        fix: None,
     }
 }

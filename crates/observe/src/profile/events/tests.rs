@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+
+/// Number of a thread that does not exist.
+const NO_THREAD: u32 = 4_100_000;
+
+/// Returns events for the first of `tids` that can be sampled, not yet opened; `None`, with a note,
+/// if sampling is forbidden.
+fn chosen(tids: &[u32]) -> Option<Events> {
+    let events = Events::choose(tids, 0, SampleRate::Nanoseconds(1_000_000), 0);
+    if let Err(error) = &events {
+        eprintln!("SKIP: {error}");
+    }
+    events.ok()
+}
+
+#[test]
+fn threads_that_have_ended_own_no_rings() {
+    let root = &Root::new(std::path::Path::new("/"));
+    let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || wait.recv());
+    let tids = threads(root, &[std::process::id()]);
+    assert!(tids.len() >= 2);
+    let Some(mut events) = chosen(&tids) else { return };
+    let tids: Vec<u32> = std::iter::once(NO_THREAD).chain(tids).collect();
+    events.open_threads(&tids, &cpus).unwrap();
+    drop(done);
+    let _ = other.join();
+    assert_eq!(events.rings.len(), cpus.len());
+    assert!(events.threads.len() >= 2);
+    assert!(events.threads.iter().all(|of_thread| of_thread.len() == cpus.len()));
+    assert_eq!(events.unread(), []);
+}
+
+#[test]
+fn threads_whose_events_are_refused_are_listed_and_not_sampled_in_part() {
+    let root = &Root::new(std::path::Path::new("/"));
+    let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
+    let own = threads(root, &[std::process::id()]);
+    let Some(mut events) = chosen(&own) else { return };
+    events.open_threads(&own[..1], &cpus).unwrap();
+    // The kernel refuses stack copies whose size is no multiple of 8.
+    events.stack_bytes = 7;
+    events.open_threads(&[own[0], own[0]], &cpus).unwrap();
+    assert_eq!((events.threads.len(), events.rings.len()), (1, cpus.len()));
+    let unread = events.unread();
+    assert!(unread[0].reason.starts_with("2 threads were not sampled: "), "{unread:?}");
+}
