@@ -150,11 +150,11 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
     let mut stacks = Stacks::new(request, &program.family.pids, stack_bytes > 0, &events);
     let (mut asleep, mut regions) = (Asleep::default(), Regions::default());
-    let mut running = waiting.map(Waiting::start).transpose()?;
-    // Opening the events may take longer than a slice. Count packets and samples from here.
-    meter.read(root);
     asleep.read(root, stacks.pids());
+    meter.read(root);
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    events.begin(|item| stacks.take(item));
+    let mut running = waiting.map(Waiting::start).transpose()?;
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES) as u32;
     for slice in 1..=slices {
         let ends_ns = began_ns + (request.window * slice / slices).as_nanos() as u64;
@@ -177,15 +177,13 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         }
     }
     events.drain(|item| stacks.take(item));
+    let elapsed_s = (monotonic_ns() - began_ns) as f64 / 1e9;
+    let cpu_s = events.run_ns() as f64 / 1e9;
     asleep.finish(root);
     program.interrupted = watch.is_stopped();
     meter.finish(root);
-    let window = result::Window {
-        began_ns,
-        elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
-        own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
-        cost_ns,
-    };
+    let own_s = (thread_cpu_time_ns() - own_ns) as f64 / 1e9;
+    let window = result::Window { began_ns, elapsed_s, cpu_s, own_s, cost_ns };
     drop(running);
     let mut report = result::report(request, &program, (&mut events, stacks, &mut meter), &window)?;
     evidence::add(&mut report.0, &report.1, (&asleep, &regions));

@@ -92,6 +92,8 @@ pub(super) struct Events {
     stack_bytes: u32,
     cpus: usize,
     lost: u64,
+    /// CPU time of the threads before the window, in nanoseconds.
+    ran_ns: u64,
     random: Random,
     unread: Vec<Unread>,
 }
@@ -290,6 +292,7 @@ impl Events {
             stack_bytes,
             cpus: 1,
             lost: 0,
+            ran_ns: 0,
             random: Random::new(rate.period_ns()),
             unread,
         }
@@ -304,6 +307,18 @@ impl Events {
         let pages = rings::pages(self.stack_bytes, self.cpus, page_bytes());
         rings::map(owners, pages, |event, pages| Ring::map(event, pages, fields))
             .map_err(cannot_lock)
+    }
+
+    /// Begins the window. Samples and CPU time before it do not count: opening the events of many
+    /// threads takes long. Passes on the other items that have arrived.
+    pub(super) fn begin(&mut self, mut each: impl FnMut(Item)) {
+        self.drain(|item| {
+            if !matches!(item.what, What::Sample { .. }) {
+                each(item);
+            }
+        });
+        self.lost = 0;
+        self.ran_ns += self.run_ns();
     }
 
     /// Reads all items since the last call, in time order.
@@ -343,11 +358,12 @@ impl Events {
         self.period_ns
     }
 
-    /// Returns the CPU time of all threads so far, in nanoseconds.
+    /// Returns the CPU time of all threads in the window so far, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         let running = |event: &Event| event.read().map_or(0, |reading| reading.running_ns);
         let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
-        self.clocks.iter().chain(of_threads).map(running).sum()
+        let all: u64 = self.clocks.iter().chain(of_threads).map(running).sum();
+        all.saturating_sub(self.ran_ns)
     }
 
     /// Returns the number of samples that the CPU time so far should have produced; `None` if all

@@ -23,6 +23,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) struct Window {
     pub(super) began_ns: u64,
     pub(super) elapsed_s: f64,
+    /// CPU time of all threads, in seconds.
+    pub(super) cpu_s: f64,
     pub(super) own_s: f64,
     /// CPU time that a sample takes, in nanoseconds; `None` if not measured.
     pub(super) cost_ns: Option<Estimate>,
@@ -77,7 +79,7 @@ pub(super) fn report(
     (events, stacks, meter): (&mut Events, Stacks, &mut Meter),
     window: &Window,
 ) -> Result<(ProfileReport, Sampled), ObserveError> {
-    let cpu_s = events.run_ns() as f64 / 1e9;
+    let cpu_s = window.cpu_s;
     let resolved = stacks.resolve(events.is_clock());
     if resolved.samples == 0 {
         let name = program.name.clone();

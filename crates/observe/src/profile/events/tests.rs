@@ -48,3 +48,32 @@ fn threads_whose_events_are_refused_are_listed_and_not_sampled_in_part() {
     let unread = events.unread();
     assert!(unread[0].reason.starts_with("2 threads were not sampled: "), "{unread:?}");
 }
+
+#[test]
+fn samples_and_cpu_time_before_the_window_do_not_count() {
+    let root = &Root::new(std::path::Path::new("/"));
+    let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
+    let spin = |ns: u64| {
+        let end = linerate_linux::thread_cpu_time_ns() + ns;
+        while linerate_linux::thread_cpu_time_ns() < end {}
+    };
+    // Only this thread, since the other tests of this process run at the same time.
+    let tid = std::fs::read_link("/proc/thread-self").unwrap();
+    let tid: u32 = tid.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let Some(mut events) = chosen(&[tid]) else { return };
+    events.open_threads(&[tid], &cpus).unwrap();
+    let samples = |events: &mut Events| {
+        let mut samples = 0;
+        events.drain(|item| samples += u64::from(matches!(item.what, What::Sample { .. })));
+        samples
+    };
+    spin(100_000_000);
+    let mut others = 0;
+    events.begin(|_| others += 1);
+    assert_eq!(others, 0);
+    let found = (events.run_ns(), samples(&mut events));
+    assert!(found.0 < 50_000_000 && found.1 < 50, "{found:?}");
+    spin(100_000_000);
+    let found = (events.run_ns(), samples(&mut events));
+    assert!(found.0 > 80_000_000 && found.1 > 20, "{found:?}");
+}
