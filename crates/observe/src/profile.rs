@@ -148,7 +148,8 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
     let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
-    let mut stacks = Stacks::new(request, &program.family.pids, stack_bytes > 0, &events);
+    let has_copies = stack_bytes > 0;
+    let mut stacks = Stacks::new(request, &program.family.pids, has_copies, events.is_by_cpu());
     let (mut asleep, mut regions) = (Asleep::default(), Regions::default());
     asleep.read(root, stacks.pids());
     meter.read(root);
@@ -166,7 +167,7 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         }
         meter.read(root);
         stacks.end_slice(&mut events);
-        meter.end_slice();
+        meter.end_slice(events.drained_ns());
         meter.watch(root, stacks.thread_ids());
         asleep.read(root, stacks.pids());
         regions.read(slice, stacks.pids());
@@ -176,8 +177,8 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
             break;
         }
     }
-    events.drain(|item| stacks.take(item));
-    let elapsed_s = (monotonic_ns() - began_ns) as f64 / 1e9;
+    stacks.end_window(&mut events);
+    let elapsed_s = events.drained_ns().saturating_sub(began_ns) as f64 / 1e9;
     let cpu_s = events.run_ns() as f64 / 1e9;
     asleep.finish(root);
     program.interrupted = watch.is_stopped();

@@ -3,6 +3,7 @@
 //! threads and processes. If threads switch often, there is one event per CPU instead, and samples
 //! of other programs are ignored.
 
+mod cycles;
 mod items;
 mod rings;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use items::{of_change, of_sample};
 use linerate_linux::errno::{EACCES, ENODEV, EPERM, ESRCH};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{Every, Fields, Record, Ring, open_chains};
-use linerate_linux::page_bytes;
+use linerate_linux::{monotonic_ns, page_bytes};
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::stats::Estimate;
@@ -71,8 +72,13 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program.
-const JITTER: f64 = 0.1;
+/// the program: over the 50 samples of a slice, the phase moves by up to a whole period. A thread
+/// that starts during the window keeps the period of that moment, so this is also the largest error
+/// of its share.
+const JITTER: f64 = 0.02;
+/// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
+/// kernel interrupts the CPU of each running event.
+const REST: u64 = 50;
 
 /// Events of all sampled threads.
 pub(super) struct Events {
@@ -88,6 +94,14 @@ pub(super) struct Events {
     rate: SampleRate,
     /// Current sampling period, in nanoseconds of CPU time.
     period_ns: u64,
+    /// Number of events that have the current period. Zero if all have it.
+    varied: usize,
+    /// Time of the last change of periods.
+    varied_ns: u64,
+    /// Time from which all events may be read again.
+    due_ns: u64,
+    /// Time at which the rings were last read.
+    drained_ns: u64,
     /// Stack bytes per sample.
     stack_bytes: u32,
     cpus: usize,
@@ -104,11 +118,21 @@ struct Kind {
     selector: Selector,
     name: &'static str,
     has_kernel: bool,
+    /// Events per second of CPU time.
+    per_second: f64,
 }
 
 impl Kind {
     const fn new(selector: Selector, name: &'static str) -> Self {
-        Self { selector, name, has_kernel: true }
+        Self { selector, name, has_kernel: true, per_second: 1e9 }
+    }
+
+    /// Returns the kind with the rate of its event in this thread; `None` if it cannot be counted.
+    fn measured(self) -> Option<Self> {
+        match self.is_clock() {
+            true => Some(self),
+            false => Some(Self { per_second: cycles::per_second(self.request())?, ..self }),
+        }
     }
 
     fn request(self) -> Request {
@@ -120,11 +144,11 @@ impl Kind {
         self.selector == CPU_CLOCK
     }
 
-    fn every(self, rate: SampleRate) -> Every {
-        match rate {
-            SampleRate::PerSecond(rate) if !self.is_clock() => Every::PerSecond(rate),
-            rate => Every::Events(rate.period_ns()),
-        }
+    /// Converts CPU time between samples to a number of events. The number is fixed, so that all
+    /// samples have the same weight. If the kernel were to adapt it to a number of samples per
+    /// second, a thread that runs half of the time would be sampled twice as often while it runs.
+    fn every(self, period_ns: u64) -> Every {
+        Every::Events((period_ns as f64 * self.per_second / 1e9).max(1.0) as u64)
     }
 }
 
@@ -177,12 +201,8 @@ impl Events {
 
     /// Samples a thread on all CPUs. If an event is refused, which is returned, the thread is not
     /// sampled at all: samples of some CPUs only would distort its shares.
-    fn sample_thread(
-        &mut self,
-        tid: u32,
-        cpus: &[u32],
-    ) -> Result<Option<OpenError>, ObserveError> {
-        let (request, every) = (self.kind.request(), self.kind.every(self.rate));
+    fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Option<OpenError>, ObserveError> {
+        let (request, every) = (self.kind.request(), self.kind.every(self.period_ns));
         let mut of_thread = Vec::new();
         for &cpu in cpus {
             match open_chains(&request, every, self.stack_bytes, (Some(tid), cpu)) {
@@ -223,7 +243,7 @@ impl Events {
     /// Opens events that sample whole CPUs: all of them or, if that is not permitted, none.
     fn sample_cpus(&mut self, cpus: &[u32]) {
         let request = Request { inherit: false, ..self.kind.request() };
-        let every = self.kind.every(self.rate);
+        let every = self.kind.every(self.period_ns);
         let open = |&cpu: &u32| open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
         let Some(by_cpu) = cpus.iter().map(open).collect::<Option<Vec<Event>>>() else { return };
         let Ok(rings) = self.map_rings(by_cpu.iter()) else { return };
@@ -257,8 +277,11 @@ impl Events {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
                 let at = (Some(tid), cpu);
-                match open_chains(&kind.request(), kind.every(rate), stack_bytes, at) {
-                    Ok(_) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
+                match open_chains(&kind.request(), kind.every(rate.period_ns()), stack_bytes, at) {
+                    Ok(_) => match kind.measured() {
+                        Some(kind) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
+                        None => {}
+                    },
                     Err(error) => {
                         (refused, of) = (error, tid);
                         if has_kernel && matches!(error.errno, EACCES | EPERM) {
@@ -289,6 +312,10 @@ impl Events {
             kind,
             rate,
             period_ns: rate.period_ns(),
+            varied: 0,
+            varied_ns: monotonic_ns(),
+            due_ns: 0,
+            drained_ns: 0,
             stack_bytes,
             cpus: 1,
             lost: 0,
@@ -333,23 +360,37 @@ impl Events {
                 Record::Throttled | Record::Other(_) => {}
             });
         }
+        self.drained_ns = monotonic_ns();
         items.sort_by_key(|item| item.time_ns);
         items.into_iter().for_each(each);
     }
 
-    /// Draws a new sampling period around the requested one. When sampling on cycles, the kernel
-    /// adapts the period itself.
+    /// Returns the time at which the rings were last read.
+    pub(super) fn drained_ns(&self) -> u64 {
+        self.drained_ns
+    }
+
+    /// Draws a new sampling period around the requested one. If there are so many events that
+    /// changing all of them would take too long, the rest follows at the next calls.
     pub(super) fn vary(&mut self) {
-        if !self.kind.is_clock() {
-            return;
+        let now_ns = monotonic_ns();
+        let until_ns = now_ns + now_ns.saturating_sub(self.varied_ns) / REST;
+        self.varied_ns = now_ns;
+        if self.varied == 0 {
+            let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
+            self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
         }
-        let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
-        self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
+        let every = self.kind.every(self.period_ns);
         let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
-        for event in self.by_cpu.iter().chain(of_threads) {
+        for event in self.by_cpu.iter().chain(of_threads).skip(self.varied) {
             // If refused, the period stays as it was.
-            let _ = event.set_every(Every::Events(self.period_ns));
+            let _ = event.set_every(every);
+            self.varied += 1;
+            if monotonic_ns() >= until_ns {
+                return;
+            }
         }
+        self.varied = 0;
     }
 
     /// Returns the sampling period set by [`Self::vary`], in nanoseconds of CPU time. Only valid if
@@ -367,10 +408,18 @@ impl Events {
     }
 
     /// Returns the number of samples that the CPU time so far should have produced; `None` if all
-    /// CPU time is sampled or the kernel chooses the period.
-    pub(super) fn samples_due(&self) -> Option<u64> {
+    /// CPU time is sampled, if cycles are sampled, or if the last call was too recent for the number
+    /// of events that must be read. The last call (`is_last`) is never too recent.
+    pub(super) fn samples_due(&mut self, is_last: bool) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
-        is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
+        let began_ns = monotonic_ns();
+        if !is_partly || (began_ns < self.due_ns && !is_last) {
+            return None;
+        }
+        let due = self.run_ns() / self.rate.period_ns().max(1);
+        let now_ns = monotonic_ns();
+        self.due_ns = now_ns + REST * (now_ns - began_ns);
+        Some(due)
     }
 
     /// Returns the stack bytes per sample; `None` with frame pointers.

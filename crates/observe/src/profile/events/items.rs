@@ -75,4 +75,3 @@ pub(super) fn of_change(change: &Change<'_>) -> Item {
     };
     Item { time_ns: change.time_ns(), pid, what }
 }
-

@@ -77,3 +77,32 @@ fn samples_and_cpu_time_before_the_window_do_not_count() {
     let found = (events.run_ns(), samples(&mut events));
     assert!(found.0 > 80_000_000 && found.1 > 20, "{found:?}");
 }
+
+#[test]
+fn samples_are_a_fixed_number_of_events_apart() {
+    let kind = Kind { per_second: 3e9, ..Kind::new(CYCLES, "cycles") };
+    assert_eq!(kind.every(1_000_000), Every::Events(3_000_000));
+    assert_eq!(Kind::new(CPU_CLOCK, CPU_CLOCK_NAME).every(1_000_000), Every::Events(1_000_000));
+}
+
+#[test]
+fn periods_vary_little_and_no_longer_than_a_fiftieth_of_the_time() {
+    let root = &Root::new(std::path::Path::new("/"));
+    let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
+    let own = threads(root, &[std::process::id()]);
+    let Some(mut events) = chosen(&own) else { return };
+    events.open_threads(&vec![own[0]; 100], &cpus).unwrap();
+    let mut periods = Vec::new();
+    for _ in 0..100 {
+        // Enough time for a few events only.
+        events.varied_ns = monotonic_ns() - 50_000;
+        events.vary();
+        periods.push(events.period_ns());
+    }
+    assert!(periods.iter().all(|period| (980_000..=1_020_000).contains(period)), "{periods:?}");
+    periods.dedup();
+    assert!(periods.len() < 100, "each pass takes several calls");
+    events.varied_ns = 0;
+    events.vary();
+    assert_eq!(events.varied, 0);
+}
