@@ -151,11 +151,11 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     let has_copies = stack_bytes > 0;
     let mut stacks = Stacks::new(request, &program.family.pids, has_copies, events.is_by_cpu());
     let (mut asleep, mut regions) = (Asleep::default(), Regions::default());
-    asleep.read(root, stacks.pids());
     meter.read(root);
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
     events.begin(|item| stacks.take(item));
     let mut running = waiting.map(Waiting::start).transpose()?;
+    asleep.read(root, stacks.pids());
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES) as u32;
     for slice in 1..=slices {
         let ends_ns = began_ns + (request.window * slice / slices).as_nanos() as u64;
