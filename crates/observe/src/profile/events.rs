@@ -8,10 +8,10 @@ mod items;
 mod rings;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use super::switching::switches_often;
 use crate::ObserveError;
-use crate::procfs::task::Stat;
 use crate::refusal::explain;
 use crate::sampler::cost::affordable;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
@@ -24,6 +24,7 @@ use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Unread;
+use threads::{refused_threads, threads, too_many};
 
 pub(super) use items::{Item, UserState, What};
 
@@ -72,10 +73,13 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program: over the 50 samples of a slice, the phase moves by up to a whole period. A thread
-/// that starts during the window keeps the period of that moment, so this is also the largest error
-/// of its share.
+/// the program: over the 500 samples until the next change, the phase moves by several periods. A
+/// thread that starts during the window keeps the period of that moment, so this is also the
+/// largest error of its share.
 const JITTER: f64 = 0.02;
+/// Number of slices with the same period. At each change, the kernel begins a new period on every
+/// CPU and drops what has passed of the old one, so changes make samples rarer.
+const SLICES: u32 = 10;
 /// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
 /// kernel interrupts the CPU of each running event.
 const REST: u64 = 50;
@@ -94,6 +98,8 @@ pub(super) struct Events {
     rate: SampleRate,
     /// Current sampling period, in nanoseconds of CPU time.
     period_ns: u64,
+    /// Number of slices so far.
+    slices: u32,
     /// Number of events that have the current period. Zero if all have it.
     varied: usize,
     /// Time of the last change of periods.
@@ -312,6 +318,7 @@ impl Events {
             kind,
             rate,
             period_ns: rate.period_ns(),
+            slices: 0,
             varied: 0,
             varied_ns: monotonic_ns(),
             due_ns: 0,
@@ -370,9 +377,14 @@ impl Events {
         self.drained_ns
     }
 
-    /// Draws a new sampling period around the requested one. If there are so many events that
-    /// changing all of them would take too long, the rest follows at the next calls.
+    /// Draws a new sampling period around the requested one every [`SLICES`] slices. Call at the end
+    /// of each slice. If there are so many events that changing all of them would take too long, the
+    /// rest follows at the next calls.
     pub(super) fn vary(&mut self) {
+        self.slices += 1;
+        if self.varied == 0 && self.slices % SLICES != 1 {
+            return;
+        }
         let now_ns = monotonic_ns();
         let until_ns = now_ns + now_ns.saturating_sub(self.varied_ns) / REST;
         self.varied_ns = now_ns;
@@ -459,36 +471,4 @@ fn cannot_lock(error: std::io::Error) -> ObserveError {
 /// Returns the event that counts the CPU time of a thread and its descendants without sampling it.
 fn running_time() -> Request {
     Request { disabled: false, inherit: true, ..Request::new(TASK_CLOCK) }
-}
-
-/// Returns the threads of processes, most CPU time first.
-fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
-    let ran = |pid: u32, tid: u32| {
-        let stat = root.text(&format!("proc/{pid}/task/{tid}/stat"));
-        stat.and_then(|text| Stat::parse(&text)).map_or(0, |s| s.user_ticks + s.system_ticks)
-    };
-    let of_process = |&pid: &u32| {
-        let names = root.names(&format!("proc/{pid}/task")).into_iter();
-        let tids = names.filter_map(|name| name.parse().ok());
-        tids.map(move |tid| (ran(pid, tid), tid)).collect::<Vec<(u64, u32)>>()
-    };
-    let mut threads: Vec<(u64, u32)> = pids.iter().flat_map(of_process).collect();
-    threads.sort_by_key(|&(ran, tid)| (std::cmp::Reverse(ran), tid));
-    threads.into_iter().map(|(_, tid)| tid).collect()
-}
-
-fn too_many(threads: usize) -> Unread {
-    Unread {
-        what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: the open-file limit was reached"),
-        fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
-    }
-}
-
-fn refused_threads(threads: usize, error: OpenError) -> Unread {
-    Unread {
-        what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: {error}"),
-        fix: None,
-    }
 }
