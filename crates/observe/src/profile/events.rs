@@ -283,11 +283,12 @@ impl Events {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
                 let at = (Some(tid), cpu);
-                match open_chains(&kind.request(), kind.every(rate.period_ns()), stack_bytes, at) {
-                    Ok(_) => match kind.measured() {
-                        Some(kind) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
-                        None => {}
-                    },
+                let every = kind.every(rate.period_ns());
+                let opened = open_chains(&kind.request(), every, stack_bytes, at);
+                match opened.map(|_| kind.measured()) {
+                    Ok(Some(kind)) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
+                    // Without its rate, the event cannot be sampled by CPU time.
+                    Ok(None) => {}
                     Err(error) => {
                         (refused, of) = (error, tid);
                         if has_kernel && matches!(error.errno, EACCES | EPERM) {
