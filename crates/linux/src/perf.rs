@@ -2,9 +2,9 @@
 //! Kernel counters: perf_event_open(2), and operations on its descriptors.
 //!
 //! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
-//! so that all are read in the same way. Before Linux 4.13, inherited events cannot have this format:
-//! single ones are then opened without "group". Sampling is in `sample`; the meaning of events is defined
-//! by `counters`.
+//! so that all are read in the same way. Before Linux 4.13, inherited events cannot have this
+//! format: single ones are then opened without "group". Sampling is in `sample`; the meaning of
+//! events is defined by `counters`.
 
 mod page;
 

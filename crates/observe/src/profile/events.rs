@@ -378,9 +378,9 @@ impl Events {
         self.drained_ns
     }
 
-    /// Draws a new sampling period around the requested one every [`SLICES`] slices. Call at the end
-    /// of each slice. If there are so many events that changing all of them would take too long, the
-    /// rest follows at the next calls.
+    /// Draws a new sampling period around the requested one every [`SLICES`] slices. Call at the
+    /// end of each slice. If changing all events would take too long, the rest follows at the next
+    /// calls.
     pub(super) fn vary(&mut self) {
         self.slices += 1;
         if self.varied == 0 && self.slices % SLICES != 1 {
@@ -421,8 +421,8 @@ impl Events {
     }
 
     /// Returns the number of samples that the CPU time so far should have produced; `None` if all
-    /// CPU time is sampled, if cycles are sampled, or if the last call was too recent for the number
-    /// of events that must be read. The last call (`is_last`) is never too recent.
+    /// CPU time is sampled, if cycles are sampled, or if the last call was too recent for the
+    /// number of events that must be read. The last call (`is_last`) is never too recent.
     pub(super) fn samples_due(&mut self, is_last: bool) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
         let began_ns = monotonic_ns();

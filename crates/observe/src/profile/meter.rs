@@ -161,8 +161,7 @@ impl Meter {
         }
     }
 
-    /// Returns whether the samples of so many slices were read late that no two consecutive
-    /// readings are usable.
+    /// Returns whether no slice is usable, because samples were read late at its start or its end.
     pub(super) fn is_always_late(&self) -> bool {
         let is_late = |ends: &[Reading]| ends[0].is_late || ends[1].is_late;
         self.readings.len() > 1 && self.readings.windows(2).all(is_late)

@@ -306,8 +306,8 @@ impl Stacks {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// Resolves names. If the sampling interrupt is maskable, samples that came due while interrupts
-    /// were off are attributed to the function that was running.
+    /// Resolves names. If the sampling interrupt is maskable, samples that came due while
+    /// interrupts were off are attributed to the function that was running.
     pub(super) fn resolve(self, is_maskable: bool) -> Resolved {
         let mut resolver = Resolver::default();
         let mut spots = self.spots;
