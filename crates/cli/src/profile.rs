@@ -16,8 +16,8 @@ use linerate_doctor::host_facts::HostFacts;
 use linerate_observe::profile::{
     Annotated, CallGraph, ProfileRequest, ProfileTarget, STACK_BYTES, SampleRate,
 };
-use linerate_record::memory::Operation;
-use linerate_record::profile::SimulatedRun;
+use linerate_record::memory::{Bandwidth, Operation};
+use linerate_record::profile::{ProfileReport, SimulatedRun};
 use linerate_record::{Body, Record};
 use linerate_report::{Options, Style};
 use linerate_stat::sim::{Geometry, Sim};
@@ -214,7 +214,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     let sampled = linerate_observe::profile::profile(&args.request(), &Watch::new(stop, &follow));
     progress.clear();
     let mut report = sampled.map_err(Failure::new)?;
-    report.limits.read_bytes_per_s = read_bytes_per_s();
+    (report.limits.read_bytes_per_s, report.limits.read_threads) = read_bandwidth(&report).unzip();
     let mut simulation = Ok(());
     if let Some((sim, caches)) = simulator {
         progress.step("simulating");
@@ -232,13 +232,24 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     also(emit::show(&args.output, form, to, &record, &options, |text| text), simulation)
 }
 
-/// Returns the memory read bandwidth of one thread, from this machine's profile; `None` without a
+/// Returns the memory read bandwidth in bytes per second of as many threads as the program had
+/// running at the same time, and their number, from this machine's profile; `None` without a
 /// profile.
-fn read_bytes_per_s() -> Option<f64> {
+fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
     let known = machine::memory(&linerate_linux::allowed_cpus().ok()?).ok()?;
-    let reads = known.report.bandwidth.iter();
-    let reads = reads.filter(|one| one.threads == 1 && one.operation == Operation::Read);
-    reads.max_by_key(|one| one.bytes)?.gb_per_s.as_number().map(|rate| rate * 1e9)
+    let running = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);
+    read_by(&known.report.bandwidth, running)
+}
+
+/// Returns the read bandwidth in bytes per second of the fewest threads that are not fewer than
+/// `running` (an average), and their number. With more threads, the bandwidth is hardly ever lower.
+fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
+    /// What may be due to the profiler and to short-lived threads.
+    const MORE: f64 = 0.1;
+    let is_enough = |one: &&Bandwidth| f64::from(one.threads) >= running - MORE;
+    let reads = known.iter().filter(|one| one.operation == Operation::Read).filter(is_enough);
+    let found = reads.min_by_key(|one| (one.threads, std::cmp::Reverse(one.bytes)))?;
+    Some((found.gb_per_s.as_number()? * 1e9, found.threads))
 }
 
 /// Finds the simulator and the caches to simulate, those of this machine.
@@ -268,8 +279,26 @@ fn options(args: &ProfileArgs) -> Options {
 
 #[cfg(test)]
 mod tests {
+    use super::read_by;
     use crate::args::Cli;
     use clap::Parser;
+    use linerate_record::memory::{Bandwidth, Operation};
+    use linerate_record::{Figure, Tier};
+
+    #[test]
+    fn streams_are_compared_with_the_bandwidth_of_as_many_threads() {
+        let one = |threads, bytes, gb_per_s| {
+            let figure = |value| Figure::exact("GB/s", value, Tier::Sw, "");
+            let (level, operation) = ("memory".to_owned(), Operation::Read);
+            let (gb_per_s, bound) = (figure(gb_per_s), figure(99.0));
+            Bandwidth { level, bytes, operation, threads, gb_per_s, bound }
+        };
+        let known = [one(1, 1 << 15, 90.0), one(1, 1 << 28, 10.0), one(8, 1 << 28, 50.0)];
+        assert_eq!(read_by(&known, 0.5), Some((10e9, 1)));
+        assert_eq!(read_by(&known, 1.05), Some((10e9, 1)));
+        assert_eq!(read_by(&known, 2.0), Some((50e9, 8)));
+        assert_eq!(read_by(&known, 12.0), None);
+    }
 
     fn is_accepted(words: &[&str]) -> bool {
         Cli::try_parse_from(["linerate", "profile"].iter().chain(words)).is_ok()

@@ -14,6 +14,9 @@
 //!     change = new + (-old), errors in quadrature, times z / 1.96
 //!     verdict = more or less if the whole interval is on one side of 0
 //! ```
+//!
+//! If only one of the profiles sampled the kernel, kernel functions are compared as one or, if the
+//! time in the kernel is unknown in the other, left out.
 
 use linerate_record::profile::{FunctionCost, ProfileReport};
 use linerate_record::profile_diff::{
@@ -38,6 +41,63 @@ const METHOD: &str = "difference of two profiles; errors added in quadrature, in
 /// builds.
 const NAMELESS: &str = "[without names]";
 
+/// Name for the whole kernel, if only one of the profiles sampled it.
+const WHOLE_KERNEL: &str = "[not in user mode]";
+/// Module of kernel functions.
+const KERNEL: &str = "kernel";
+
+/// How kernel functions are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    /// Function by function.
+    Functions,
+    /// As one function, since one of the profiles has only their sum.
+    AsOne,
+    /// Not at all, since one of the profiles has no samples of the kernel and does not know how
+    /// many are missing. Shares are relative to the samples in user mode.
+    LeftOut,
+}
+
+impl Kernel {
+    fn of(old: &ProfileReport, new: &ProfileReport) -> Self {
+        // In user mode, the clock shows how much time was spent in the kernel, but cycles do not.
+        let is_known = |report: &ProfileReport| {
+            report.sampling.has_kernel || report.sampling.event == "cpu-clock"
+        };
+        match is_known(old) == is_known(new) {
+            false => Self::LeftOut,
+            true if old.sampling.has_kernel == new.sampling.has_kernel => Self::Functions,
+            true => Self::AsOne,
+        }
+    }
+}
+
+/// Returns the differences in how the two profiles were sampled.
+fn notes(old: &ProfileReport, new: &ProfileReport, kernel: Kernel) -> Vec<String> {
+    let mut notes = Vec::new();
+    if old.sampling.event != new.sampling.event {
+        notes.push(format!(
+            "{} were sampled in the old profile, {} in the new one: shares of cycles and of CPU \
+             time differ where the frequency varies",
+            old.sampling.event, new.sampling.event
+        ));
+    }
+    let which = if old.sampling.has_kernel { "old" } else { "new" };
+    match kernel {
+        Kernel::Functions => {}
+        Kernel::AsOne => notes.push(format!(
+            "the kernel was sampled in the {which} profile only: kernel functions are compared as \
+             one, {WHOLE_KERNEL}"
+        )),
+        Kernel::LeftOut => notes.push(
+            "one of the profiles has no samples of the kernel: shares are relative to the samples \
+             in user mode"
+                .to_owned(),
+        ),
+    }
+    notes
+}
+
 /// Entries of one function in each profile: none if the profile has no samples of the function,
 /// several if functions are compared as one.
 #[derive(Default)]
@@ -48,11 +108,12 @@ struct Pair<'a> {
 
 /// Compares two profiles.
 pub fn profile_diff(old: &ProfileReport, new: &ProfileReport) -> ProfileDiffReport {
-    let unit = match has_costs(old) && has_costs(new) {
+    let kernel = Kernel::of(old, new);
+    let unit = match has_costs(old) && has_costs(new) && kernel != Kernel::LeftOut {
         true => CostUnit::NsPerPacket,
         false => CostUnit::ShareOfSamples,
     };
-    let pairs = pairs(old, new);
+    let pairs = pairs(old, new, kernel);
     let samples = |all: &[&FunctionCost]| all.iter().map(|one| one.samples).sum::<u64>();
     let is_compared = |pair: &Pair<'_>| samples(&pair.old) + samples(&pair.new) >= LEAST;
     let compared = pairs.values().filter(|pair| is_compared(pair)).count();
@@ -62,7 +123,13 @@ pub fn profile_diff(old: &ProfileReport, new: &ProfileReport) -> ProfileDiffRepo
         .iter()
         .filter(|(_, pair)| is_compared(pair))
         .map(|((name, module), pair)| {
-            let costs = [(old, &pair.old), (new, &pair.new)].map(|(of, all)| cost(of, all, unit));
+            let costs = [(old, &pair.old), (new, &pair.new)].map(|(of, all)| {
+                cost(of, all, unit).scale(if kernel == Kernel::LeftOut {
+                    per_user(of)
+                } else {
+                    1.0
+                })
+            });
             FunctionChange {
                 name: name.clone(),
                 module: module.clone(),
@@ -91,7 +158,15 @@ pub fn profile_diff(old: &ProfileReport, new: &ProfileReport) -> ProfileDiffRepo
         total: change([total(old, unit), total(new, unit)], 1.0, unit, tier),
         functions,
         functions_left_out: (pairs.len() - compared) as u64,
+        notes: notes(old, new, kernel),
     }
+}
+
+/// Returns the number of all samples divided by the number of samples in user mode.
+fn per_user(report: &ProfileReport) -> f64 {
+    let kernel = report.functions.iter().filter(|function| function.module == KERNEL);
+    let kernel: f64 = kernel.filter_map(|function| function.share.as_number()).sum();
+    1.0 / (1.0 - kernel).max(f64::EPSILON)
 }
 
 /// Returns whether a profile has per-packet costs.
@@ -106,18 +181,25 @@ fn has_costs(report: &ProfileReport) -> bool {
 fn pairs<'a>(
     old: &'a ProfileReport,
     new: &'a ProfileReport,
+    kernel: Kernel,
 ) -> BTreeMap<(String, String), Pair<'a>> {
     let mut pairs: BTreeMap<(String, String), Pair<'a>> = BTreeMap::new();
-    for function in old.functions.iter().filter(|function| function.samples > 0) {
-        pairs.entry(key(function)).or_default().old.push(function);
+    let is_compared = |function: &&FunctionCost| {
+        function.samples > 0 && (kernel != Kernel::LeftOut || function.module != KERNEL)
+    };
+    for function in old.functions.iter().filter(is_compared) {
+        pairs.entry(key(function, kernel)).or_default().old.push(function);
     }
-    for function in new.functions.iter().filter(|function| function.samples > 0) {
-        pairs.entry(key(function)).or_default().new.push(function);
+    for function in new.functions.iter().filter(is_compared) {
+        pairs.entry(key(function, kernel)).or_default().new.push(function);
     }
     pairs
 }
 
-fn key(function: &FunctionCost) -> (String, String) {
+fn key(function: &FunctionCost, kernel: Kernel) -> (String, String) {
+    if kernel == Kernel::AsOne && function.module == KERNEL {
+        return (WHOLE_KERNEL.to_owned(), KERNEL.to_owned());
+    }
     let module = function.module.rsplit('/').next().unwrap_or_default();
     let address = function.name.rsplit_once("+0x").map(|(_, address)| address);
     let is_nameless = address.is_some_and(|text| u64::from_str_radix(text, 16).is_ok());

@@ -60,7 +60,9 @@ fn report(changes: &[(M, f64)]) -> ProfileReport {
             l1i_bytes: Some(32 << 10),
             l2_bytes: Some(1 << 20),
             last_level_bytes: Some(32 << 20),
+            last_level_caches: Some(1),
             read_bytes_per_s: None,
+            read_threads: None,
         },
         simulated: None,
         ..fixtures::profile()
@@ -222,4 +224,44 @@ fn a_simulation_is_not_proposed_for_time_in_the_kernel() {
     let kernel = finding(&report(&kernel));
     assert_eq!(kernel.bound_by, BoundBy::CannotTell, "{}", kernel.sentence);
     assert!(kernel.next.starts_with("linerate why PID"), "{}", kernel.next);
+}
+
+#[test]
+fn private_tables_that_fit_their_caches_are_not_beyond_the_cache() {
+    let of = |thread: f64| {
+        report(&[
+            (M::Loads, 0.7),
+            (M::WorkingSet, 6.4e7),
+            (M::ThreadWorkingSet, thread),
+            (M::Streamed, 0.0),
+            (M::WorkingThreads, 8.0),
+        ])
+    };
+    // 8 MB per thread and 64 MB in all, with 32 MB per cache.
+    let mut small = of(8e6);
+    assert_eq!(finding(&small).bound_by, BoundBy::MemoryLatency);
+    small.limits.last_level_caches = Some(8);
+    assert_eq!(finding(&small).bound_by, BoundBy::CannotTell);
+    let mut large = of(5e7);
+    large.limits.last_level_caches = Some(8);
+    let found = finding(&large);
+    assert_eq!(found.bound_by, BoundBy::MemoryLatency);
+    assert!(found.sentence.contains(" per thread, 1."), "{}", found.sentence);
+    // With too few accesses of each thread, nothing is known.
+    let evidence = &mut large.evidence[0];
+    evidence.measures.retain(|one| one.measure != M::ThreadWorkingSet);
+    assert_eq!(finding(&large).bound_by, BoundBy::CannotTell);
+}
+
+#[test]
+fn streams_are_compared_with_as_many_threads() {
+    let mut report =
+        report(&[(M::Loads, 0.7), (M::WorkingSet, 1e8), (M::Streamed, 0.9), (M::StreamRate, 4e10)]);
+    report.limits.read_bytes_per_s = Some(2e11);
+    report.limits.read_threads = Some(16);
+    assert_eq!(finding(&report).bound_by, BoundBy::CannotTell);
+    report.limits.read_bytes_per_s = Some(5e10);
+    let found = finding(&report);
+    assert_eq!(found.bound_by, BoundBy::MemoryBandwidth);
+    assert!(found.sentence.contains("bandwidth of 16 threads"), "{}", found.sentence);
 }

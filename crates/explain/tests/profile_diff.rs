@@ -124,3 +124,47 @@ fn noise_is_called_a_change_in_at_most_one_comparison_in_twenty() {
         .count() as u64;
     assert!(quiet >= least_hits(COMPARISONS, 0.95, 1e-6), "{quiet} of {COMPARISONS}");
 }
+
+/// Returns a profile in which the kernel has `kernel` samples, in two functions or, without kernel
+/// samples, as one, and the program `program` samples.
+fn with_kernel(kernel: u64, program: u64, has_kernel: bool) -> ProfileReport {
+    let mut report = profile(&[program, kernel / 2, kernel - kernel / 2], None);
+    for function in &mut report.functions[1..] {
+        function.module = "kernel".to_owned();
+    }
+    if !has_kernel {
+        report = profile(&[program, kernel], None);
+        report.functions[1].name = "[not in user mode]".to_owned();
+        report.functions[1].module = "kernel".to_owned();
+    }
+    report.sampling.has_kernel = has_kernel;
+    report.sampling.event = "cpu-clock".to_owned();
+    report
+}
+
+#[test]
+fn the_kernel_is_compared_as_one_if_only_one_profile_sampled_it() {
+    let diff = profile_diff(&with_kernel(2000, 3000, true), &with_kernel(2000, 3000, false));
+    assert_eq!(changed(&diff), []);
+    assert_eq!(diff.functions.len(), 2);
+    assert!(diff.notes[0].contains("sampled in the old profile only"), "{:?}", diff.notes);
+    let diff = profile_diff(&with_kernel(2000, 3000, false), &with_kernel(3000, 2000, true));
+    assert_eq!(changed(&diff).len(), 2);
+    let same = profile_diff(&with_kernel(2000, 3000, true), &with_kernel(2000, 3000, true));
+    assert_eq!((same.functions.len(), same.notes.len()), (3, 0));
+}
+
+#[test]
+fn the_kernel_is_left_out_if_one_profile_does_not_know_its_time() {
+    // Cycles in user mode do not show how much time was spent in the kernel.
+    let mut user = profile(&[3000, 2000], None);
+    user.sampling.has_kernel = false;
+    user.sampling.event = "cycles".to_owned();
+    let mut all = profile(&[1500, 1000, 2500], None);
+    all.functions[2].module = "kernel".to_owned();
+    all.sampling.event = "cycles".to_owned();
+    let diff = profile_diff(&all, &user);
+    assert_eq!(changed(&diff), []);
+    assert_eq!((diff.functions.len(), diff.unit), (2, CostUnit::ShareOfSamples));
+    assert!(diff.notes[0].contains("in user mode"), "{:?}", diff.notes);
+}

@@ -2,15 +2,19 @@
 //! Kernel counters: perf_event_open(2), and operations on its descriptors.
 //!
 //! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
-//! so that all are read in the same way. Sampling is in `sample`; the meaning of events is defined
-//! by `counters`.
+//! so that all are read in the same way. Before Linux 4.13, inherited events cannot have this
+//! format: single ones are then opened without "group". Sampling is in `sample`; the meaning of
+//! events is defined by `counters`.
+
+mod page;
+
+pub use page::{Page, PageFields};
 
 use std::fmt;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The kernel's event selector: `type` and the three `config` words in `perf_event_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +88,7 @@ impl Request {
     fn flags(&self) -> u64 {
         let bits = [
             (self.disabled, 0),
-            (self.inherit, 1),
+            (self.inherit, INHERIT),
             (self.pinned, 2),
             (self.exclude_user, 4),
             (self.exclude_kernel, 5),
@@ -145,7 +149,7 @@ impl std::error::Error for OpenError {}
 /// The start of `perf_event_attr`, up to version 3 (Linux 3.7); the kernel treats later fields as
 /// 0.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Attributes {
     kind: u32,
     size: u32,
@@ -171,11 +175,15 @@ pub(crate) struct Attributes {
 const TIME_ENABLED: u64 = 1;
 const TIME_RUNNING: u64 = 2;
 const GROUP: u64 = 8;
+/// Bit number of `inherit` in `perf_event_attr`.
+const INHERIT: u32 = 1;
 
 /// A kernel event, alone or in a group. Closed on drop.
 #[derive(Debug)]
 pub struct Event {
     file: OwnedFd,
+    /// Whether the read format includes the group.
+    has_group: bool,
 }
 
 /// Opens an event. With a `leader`, the event joins its group: a group is scheduled onto the
@@ -205,6 +213,24 @@ pub(crate) fn open_with(
 /// Like [`open_with`], but takes thread and CPU numbers; -1 for any.
 pub(crate) fn open_at(
     attributes: &Attributes,
+    at: (libc::pid_t, libc::c_int),
+    leader: Option<&Event>,
+) -> Result<Event, OpenError> {
+    let opened = call(attributes, at, leader);
+    let is_inherited = attributes.flags & bit_fields(&[(true, INHERIT)]) != 0;
+    match opened {
+        Err(OpenError { errno: libc::EINVAL }) if is_inherited && leader.is_none() => {
+            let alone =
+                Attributes { read_format: TIME_ENABLED | TIME_RUNNING, ..attributes.clone() };
+            call(&alone, at, None)
+        }
+        opened => opened,
+    }
+}
+
+/// Calls perf_event_open(2).
+fn call(
+    attributes: &Attributes,
     (thread, cpu): (libc::pid_t, libc::c_int),
     leader: Option<&Event>,
 ) -> Result<Event, OpenError> {
@@ -232,7 +258,7 @@ pub(crate) fn open_at(
     };
     // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
-    Ok(Event { file })
+    Ok(Event { file, has_group: attributes.read_format & GROUP != 0 })
 }
 
 /// Maximum number of events per read: more than any processor has counters, with room for software
@@ -256,6 +282,20 @@ impl Reading {
     pub fn values(&self) -> &[u64] {
         &self.values[..self.len]
     }
+}
+
+/// Interprets what read(2) returned: number of values (if the format includes the group), times,
+/// values; or a value, times.
+fn reading(words: &[u64], has_group: bool) -> Option<Reading> {
+    let mut values = [0; GROUP_MAX];
+    let (&[first, enabled_ns, running_ns], rest) = words.split_first_chunk()?;
+    if !has_group {
+        values[0] = first;
+        return Some(Reading { enabled_ns, running_ns, len: 1, values });
+    }
+    let len = usize::try_from(first).ok().filter(|len| *len <= GROUP_MAX)?;
+    values[..len].copy_from_slice(rest.get(..len)?);
+    Some(Reading { enabled_ns, running_ns, len, values })
 }
 
 const HAS_WIDE_DIRECTIONS: bool = cfg!(any(
@@ -313,14 +353,8 @@ impl Event {
         if bytes < 0 {
             return Err(io::Error::last_os_error());
         }
-        let got = bytes as usize / size_of::<u64>();
-        let len = words[0] as usize;
-        if got < 3 || len > GROUP_MAX || got < 3 + len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut values = [0; GROUP_MAX];
-        values[..len].copy_from_slice(&words[3..3 + len]);
-        Ok(Reading { enabled_ns: words[1], running_ns: words[2], len, values })
+        let words = &words[..bytes as usize / size_of::<u64>()];
+        reading(words, self.has_group).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     /// Starts this leader's group.
@@ -370,105 +404,6 @@ impl Event {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Page { start, bytes })
-    }
-}
-
-/// Fields of `perf_event_mmap_page` needed by a reader. They are consistent only if
-/// [`Page::sequence`] was the same before and after reading them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageFields {
-    /// Counter index plus one; 0 while not on a counter.
-    pub index: u32,
-    /// Offset to add to the counter value.
-    pub offset: i64,
-    /// Time enabled, as in [`Reading`], up to when the event was last scheduled onto a counter.
-    pub enabled_ns: u64,
-    /// Time on a counter, as in [`Reading`], up to when the event was last scheduled onto one.
-    pub running_ns: u64,
-    /// Whether user mode may read the counter.
-    pub can_read_counter: bool,
-    /// Whether the `time` fields below are valid.
-    pub can_read_time: bool,
-    /// Whether the timestamp counter is narrower than 64 bits and must be extended with
-    /// `time_cycles` and `time_mask`.
-    pub is_time_short: bool,
-    /// Counter width in bits.
-    pub width: u16,
-    /// ns = (ticks * `time_mult`) >> `time_shift`, plus `time_offset`.
-    pub time_shift: u16,
-    /// See `time_shift`.
-    pub time_mult: u32,
-    /// See `time_shift`.
-    pub time_offset: u64,
-    /// See `is_time_short`.
-    pub time_cycles: u64,
-    /// See `is_time_short`.
-    pub time_mask: u64,
-}
-
-/// An event's mmap page. Only the counted thread may read the counter; in other threads the values
-/// are meaningless.
-#[derive(Debug)]
-pub struct Page {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping belongs to the process rather than to a thread, and is only read.
-unsafe impl Send for Page {}
-// SAFETY: as above.
-unsafe impl Sync for Page {}
-
-impl Page {
-    /// Reads a field of `perf_event_mmap_page`.
-    #[inline]
-    fn field<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: all offsets below are within the page's first 96 bytes and suitably aligned for
-        // their types; the kernel may write at any time, hence the volatile read.
-        unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
-    }
-
-    /// Returns the page's sequence count, which works as in a seqlock: if it is odd, or differs
-    /// between two calls, read the page again. On the counted thread, reads between two calls of
-    /// this function stay between them: the kernel changes the page on the processor that runs this
-    /// thread, so program order suffices. Fences are avoided because they would cost more than
-    /// everything else.
-    #[inline]
-    pub fn sequence(&self) -> u32 {
-        compiler_fence(Ordering::SeqCst);
-        let sequence = self.field(8);
-        compiler_fence(Ordering::SeqCst);
-        sequence
-    }
-
-    /// Reads the fields. Must be called between two calls of [`Page::sequence`].
-    #[inline]
-    pub fn fields(&self) -> PageFields {
-        let bits: u64 = self.field(40);
-        let bits = if cfg!(target_endian = "big") { bits.reverse_bits() } else { bits };
-        PageFields {
-            index: self.field(12),
-            offset: self.field(16),
-            enabled_ns: self.field(24),
-            running_ns: self.field(32),
-            can_read_counter: bits >> 2 & 1 == 1,
-            can_read_time: bits >> 3 & 1 == 1,
-            is_time_short: bits >> 5 & 1 == 1,
-            width: self.field(48),
-            time_shift: self.field(50),
-            time_mult: self.field(52),
-            time_offset: self.field(56),
-            time_cycles: self.field(80),
-            time_mask: self.field(88),
-        }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was created by `Event::map` with this length, and nothing uses it
-        // after `self`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 

@@ -148,13 +148,14 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
     let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
-    let mut stacks = Stacks::new(request, &program.family.pids, stack_bytes > 0, &events);
+    let has_copies = stack_bytes > 0;
+    let mut stacks = Stacks::new(request, &program.family.pids, has_copies, events.is_by_cpu());
     let (mut asleep, mut regions) = (Asleep::default(), Regions::default());
-    let mut running = waiting.map(Waiting::start).transpose()?;
-    // Opening the events may take longer than a slice. Count packets and samples from here.
     meter.read(root);
-    asleep.read(root, stacks.pids());
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    events.begin(|item| stacks.take(item));
+    let mut running = waiting.map(Waiting::start).transpose()?;
+    asleep.read(root, stacks.pids());
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES) as u32;
     for slice in 1..=slices {
         let ends_ns = began_ns + (request.window * slice / slices).as_nanos() as u64;
@@ -166,7 +167,7 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         }
         meter.read(root);
         stacks.end_slice(&mut events);
-        meter.end_slice();
+        meter.end_slice(events.drained_ns());
         meter.watch(root, stacks.thread_ids());
         asleep.read(root, stacks.pids());
         regions.read(slice, stacks.pids());
@@ -176,16 +177,14 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
             break;
         }
     }
-    events.drain(|item| stacks.take(item));
+    stacks.end_window(&mut events);
+    let elapsed_s = events.drained_ns().saturating_sub(began_ns) as f64 / 1e9;
+    let cpu_s = events.run_ns() as f64 / 1e9;
     asleep.finish(root);
     program.interrupted = watch.is_stopped();
     meter.finish(root);
-    let window = result::Window {
-        began_ns,
-        elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
-        own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
-        cost_ns,
-    };
+    let own_s = (thread_cpu_time_ns() - own_ns) as f64 / 1e9;
+    let window = result::Window { began_ns, elapsed_s, cpu_s, own_s, cost_ns };
     drop(running);
     let mut report = result::report(request, &program, (&mut events, stacks, &mut meter), &window)?;
     evidence::add(&mut report.0, &report.1, (&asleep, &regions));

@@ -236,6 +236,16 @@ fn a_program_that_becomes_another_is_named_by_that() {
 }
 
 #[test]
+fn cpu_time_after_the_window_does_not_count() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // The shell ignores SIGTERM, so it goes on for 2 s after the window.
+    let line = "trap '' TERM; while :; do :; done";
+    let Some(found) = of_command(&["sh", "-c", line], 500) else { return };
+    assert!(found.cpu_s <= 1.02 * found.elapsed_s, "{} s of {} s", found.cpu_s, found.elapsed_s);
+    assert!(found.unread.iter().all(|unread| unread.what != "short_threads"));
+}
+
+#[test]
 fn a_program_that_does_nothing_has_no_profile() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let own = ProfileTarget::Command(["sleep", "5"].map(OsString::from).to_vec());

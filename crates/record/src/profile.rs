@@ -3,8 +3,8 @@
 //! determined by sampling.
 //!
 //! Shares are fractions of all samples of the program. Every sample represents the same amount of
-//! time, so shares are also fractions of the program's CPU time. Time spent asleep or waiting for a
-//! CPU is not sampled.
+//! CPU time or, with a PMU, the same number of cycles, so shares are also fractions of the
+//! program's CPU time. Time spent asleep or waiting for a CPU is not sampled.
 
 mod bound;
 mod views;
@@ -38,7 +38,8 @@ pub struct ProfileReport {
     pub cpu_s: f64,
     /// Number of samples.
     pub samples: u64,
-    /// Samples lost because the ring buffer was full.
+    /// Samples lost because the ring buffer was full. If whole CPUs were sampled, records of all
+    /// programs on them.
     pub lost_samples: u64,
     /// Sampled threads, most samples first.
     pub threads: Vec<SampledThread>,
@@ -111,7 +112,8 @@ pub struct SampledProgram {
 pub struct SamplingMethod {
     /// Sampled event: `cycles`, or `cpu-clock` without a PMU.
     pub event: String,
-    /// Samples per second of a thread's on-CPU time.
+    /// Samples per second of a thread's on-CPU time. With `cycles`, at the frequency measured
+    /// before the window.
     #[serde(serialize_with = "crate::finite")]
     pub rate_hz: f64,
     /// Whether kernel code was sampled. If not, time in the kernel is attributed to a single

@@ -22,6 +22,9 @@ pub struct ProfileDiffReport {
     pub functions: Vec<FunctionChange>,
     /// Number of functions omitted because they have too few samples in both profiles.
     pub functions_left_out: u64,
+    /// Differences in how the two profiles were sampled, and how the comparison allows for them.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// One of the compared profiles.

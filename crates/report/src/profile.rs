@@ -86,8 +86,9 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
     }
     text += &line("precision", &precision(report), style);
     if report.lost_samples > 0 {
+        let of = if report.sampling.is_by_cpu { "records of all programs" } else { "samples" };
         let lost = format!(
-            "{} samples were lost because the ring was full; sample less often (-F)",
+            "{} {of} were lost because the ring was full; sample less often (-F)",
             count(report.lost_samples)
         );
         text += &labelled("lost", Paint::Warning, &lost, style);

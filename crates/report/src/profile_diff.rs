@@ -27,6 +27,9 @@ pub fn profile_diff(report: &ProfileDiffReport, detail: Detail, style: &Style) -
 fn facts(report: &ProfileDiffReport, style: &Style) -> String {
     let line = |label: &str, text: &str| labelled(label, Paint::Head, &clean(text), style);
     let mut text = line("old", &compared(&report.old)) + &line("new", &compared(&report.new));
+    for note in &report.notes {
+        text += &line("note", note);
+    }
     if report.unit == CostUnit::NsPerPacket {
         let total = &report.total;
         let all = format!(

@@ -282,33 +282,67 @@ fn layers(observation: &Observation, packets: &PacketLedger) -> Table {
     table
 }
 
-/// A function and the samples in it.
-type Sampled<'a> = (&'a FunctionTime, f64);
+/// A function and its share.
+type Shared<'a> = (&'a FunctionTime, f64);
 
-/// Returns the total number of samples, and the functions, hottest first.
-fn hottest(observation: &Observation) -> (u64, Vec<Sampled<'_>>) {
-    let mut found = BTreeMap::<(&str, &str), Sampled<'_>>::new();
-    let of_threads = observation.threads.iter().map(|thread| (&thread.functions, thread.samples));
-    let of_cpus = observation.cpus.iter().map(|cpu| {
-        let share: f64 = cpu.functions.iter().map(|function| function.share).sum();
-        // A CPU's shares are relative to the window, whereas a thread's are relative to its
-        // samples.
-        (&cpu.functions, (cpu.samples as f64 / share.max(f64::MIN_POSITIVE)) as u64)
-    });
-    let is_of_cpus = observation.threads.is_empty();
-    let lists: Vec<_> = match is_of_cpus {
-        true => of_cpus.filter(|(functions, _)| !functions.is_empty()).collect(),
-        false => of_threads.collect(),
+/// Functions of a thread or a CPU.
+struct Part<'a> {
+    functions: &'a [FunctionTime],
+    /// Factor that turns the functions' shares into shares of the samples.
+    scale: f64,
+    samples: f64,
+    weight: f64,
+}
+
+/// Returns the functions of all threads or, without threads, of all CPUs, hottest first, and the
+/// number of samples that determines the errors of their shares.
+///
+/// Threads count by their CPU time rather than by their samples: one that switches often is sampled
+/// in some of the windows only. Shares of CPUs are shares of their kernel samples.
+fn hottest(observation: &Observation) -> (u64, Vec<Shared<'_>>) {
+    let of_thread = |thread: &'_ ThreadActivity| {
+        thread.share_of(ThreadState::is_on_cpu).max(0.0) * thread.elapsed_s
     };
-    for (functions, samples) in &lists {
-        for function in functions.iter() {
+    let mut parts: Vec<Part<'_>> = match observation.threads.as_slice() {
+        [] => observation.cpus.iter().map(of_cpu).collect(),
+        threads => threads
+            .iter()
+            .map(|thread| Part {
+                functions: &thread.functions,
+                scale: 1.0,
+                samples: thread.samples as f64,
+                weight: of_thread(thread),
+            })
+            .collect(),
+    };
+    parts.retain(|part| part.samples > 0.0 && !part.functions.is_empty());
+    if parts.iter().all(|part| part.weight == 0.0) {
+        // Nothing runs in this window: show what ran before.
+        parts.iter_mut().for_each(|part| part.weight = part.samples);
+    }
+    let all: f64 = parts.iter().map(|part| part.weight).sum();
+    let mut found = BTreeMap::<(&str, &str), Shared<'_>>::new();
+    for part in parts.iter().filter(|part| part.weight > 0.0) {
+        for function in part.functions {
             let key = (function.name.as_str(), function.file.as_str());
-            found.entry(key).or_insert((function, 0.0)).1 += function.share * *samples as f64;
+            let share = function.share * part.scale * part.weight / all;
+            found.entry(key).or_insert((function, 0.0)).1 += share;
         }
     }
-    let mut found: Vec<Sampled<'_>> = found.into_values().collect();
+    let mut found: Vec<Shared<'_>> = found.into_values().collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.name.cmp(&b.0.name)));
-    (lists.iter().map(|(_, samples)| samples).sum(), found)
+    // As many samples of equal weight would have the same errors.
+    let squares: f64 = parts.iter().map(|part| part.weight.powi(2) / part.samples).sum();
+    ((all.powi(2) / squares.max(f64::MIN_POSITIVE)) as u64, found)
+}
+
+/// Returns a CPU's kernel functions. The record has their shares relative to the window; here, they
+/// are relative to the CPU's kernel samples, by which CPUs are weighted.
+fn of_cpu(cpu: &CpuCounts) -> Part<'_> {
+    let samples = cpu.samples as f64;
+    let listed: f64 = cpu.functions.iter().map(|function| function.share).sum();
+    let scale = 1.0 / listed.max(f64::MIN_POSITIVE);
+    Part { functions: &cpu.functions, scale, samples, weight: samples }
 }
 
 /// Returns the table of the hottest functions.
@@ -321,8 +355,8 @@ fn functions(observation: &Observation) -> Table {
         Column::new("function (module)", Align::Left),
     ];
     let mut table = Table::new(columns, "functions");
-    for (function, hits) in found {
-        let share = sampled_share(hits.round() as u64, samples);
+    for (function, share) in found {
+        let share = sampled_share((share * samples as f64).round() as u64, samples);
         let share = Figure::number("ratio", share, Tier::Sw, "samples");
         let polling = if function.is_polling == Some(true) { ", polling" } else { "" };
         let cells = vec![

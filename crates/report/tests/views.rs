@@ -96,6 +96,7 @@ fn timeline(report: &mut ProfileReport) {
         slices: (0..10).map(slice).collect(),
         losses: Some("rx_dropped of v1".to_owned()),
         gaps: vec![Gap { thread: 0, begins_s: 4.9999, seconds: 0.9991 }],
+        no_gaps: None,
         functions: vec![FunctionThen {
             function: 0,
             then: share(90, 100),
@@ -122,6 +123,18 @@ fn a_gap_and_a_loss_are_where_they_happened() {
     assert!(text.contains("999") && text.contains("5.000"), "{text}");
     assert!(text.contains("90.0") && text.contains("losses or gaps (2 of 10)"), "{text}");
     assert!(text.lines().count() <= 39, "{text}");
+}
+
+#[test]
+fn a_timeline_says_why_it_has_no_gaps() {
+    let text = view(Layout::Timeline, Detail::Screen, 112, |report| {
+        timeline(report);
+        let timeline = report.timeline.as_mut().unwrap();
+        timeline.gaps.clear();
+        timeline.no_gaps = Some("whole CPUs are sampled".to_owned());
+    });
+    assert!(text.contains("not determined: whole CPUs are sampled"), "{text}");
+    assert!(!text.contains("slept or waited"), "{text}");
 }
 
 #[test]

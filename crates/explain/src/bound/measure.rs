@@ -25,11 +25,12 @@ pub enum Measure {
     MemoryWaits,
     /// Working set relative to the size of the L1 data cache.
     OverL1d,
-    /// Working set relative to the size of the last-level cache.
+    /// Working set relative to the size of the last-level cache. If the machine has several such
+    /// caches, the working set of one thread.
     OverLastLevel,
     /// Size of the code in use relative to the size of the L2 cache.
     CodeOverL2,
-    /// Data rate of the streams relative to this machine's single-thread read bandwidth.
+    /// Data rate of the streams relative to this machine's read bandwidth with as many threads.
     StreamOverMemory,
 }
 
@@ -45,6 +46,15 @@ impl Subject<'_> {
 
     fn function(&self) -> Option<&FunctionCost> {
         self.report.functions.get(self.evidence.function? as usize)
+    }
+
+    /// Returns the memory that must fit in one last-level cache. Threads on other CPUs may use
+    /// other caches.
+    fn cached(&self) -> M {
+        match self.report.limits.last_level_caches {
+            None | Some(0 | 1) => M::WorkingSet,
+            Some(_) => M::ThreadWorkingSet,
+        }
     }
 
     fn estimate(&self, measure: M) -> Option<Estimate> {
@@ -102,7 +112,7 @@ impl Measure {
                 Some(subject.estimate(M::Loads)?.plus(subject.estimate(M::Stores)?))
             }
             Self::OverL1d => over(M::WorkingSet, limits.l1d_bytes),
-            Self::OverLastLevel => over(M::WorkingSet, limits.last_level_bytes),
+            Self::OverLastLevel => over(subject.cached(), limits.last_level_bytes),
             Self::CodeOverL2 => over(M::CodeSize, limits.l2_bytes),
             Self::StreamOverMemory => {
                 let most = limits.read_bytes_per_s.filter(|rate| *rate > 0.0)?;
@@ -120,7 +130,8 @@ impl Measure {
             ) => Some(Tier::Sim),
             Self::Of(measure) => of(measure),
             Self::MemoryWaits => of(M::Loads),
-            Self::OverL1d | Self::OverLastLevel => of(M::WorkingSet),
+            Self::OverL1d => of(M::WorkingSet),
+            Self::OverLastLevel => of(subject.cached()),
             Self::CodeOverL2 => of(M::CodeSize),
             Self::StreamOverMemory => of(M::StreamRate),
         }
@@ -151,7 +162,7 @@ impl Measure {
 
     fn unit(self) -> &'static str {
         match self {
-            Self::Of(M::WorkingSet | M::CodeSize) => "bytes",
+            Self::Of(M::WorkingSet | M::ThreadWorkingSet | M::CodeSize) => "bytes",
             Self::Of(M::StreamRate) => "bytes/s",
             Self::Of(M::WorkingThreads) => "threads",
             Self::Of(
@@ -228,6 +239,15 @@ fn value(name: &str, subject: &Subject<'_>) -> Option<String> {
             let known = Measure::Of(M::WorkingSet).shown(subject);
             Some(known.unwrap_or_else(|| "unknown size".to_owned()))
         }
+        "cached" => {
+            let cached = subject.cached();
+            let of = if cached == M::ThreadWorkingSet { " per thread" } else { "" };
+            Some(Measure::Of(cached).shown(subject)? + of)
+        }
+        "readers" => Some(match subject.report.limits.read_threads {
+            None | Some(1) => "one thread".to_owned(),
+            Some(threads) => format!("{threads} threads"),
+        }),
         "longest" => {
             let Some(first) = subject.report.asleep_on.first() else {
                 return Some("system calls that could not be identified".to_owned());
@@ -274,7 +294,8 @@ pub fn unknown_names() -> Vec<String> {
         parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name)
     });
     let is_known = |name: &&str| {
-        ["subject", "longest"].contains(name) || NAMES.iter().any(|(known, _)| known == name)
+        ["subject", "longest", "cached", "readers"].contains(name)
+            || NAMES.iter().any(|(known, _)| known == name)
     };
     names.filter(|name| !is_known(name)).map(str::to_owned).collect()
 }

@@ -252,7 +252,7 @@ const OF_MEMORY: &[Rule] = &[
         symptoms: 2,
         explained_by: &[],
         sentence: "{subject} is waiting for scattered loads in {loads} of its samples, with a \
-                   working set of {working_set}, {over_cache} times the last-level cache.",
+                   working set of {cached}, {over_cache} times the last-level cache.",
         wrong_if: "with a tenth of the working set, the rate rises by less than 10 %",
         next: "prefetch, batch lookups, or use less memory; linerate memory shows the cost of a \
                miss",
@@ -282,9 +282,9 @@ const OF_MEMORY: &[Rule] = &[
         of_program: BUSY,
         symptoms: 5,
         explained_by: &[],
-        sentence: "{subject} streams through {working_set} at {rate}, {of_memory} of one thread's \
-                   memory read bandwidth on this machine; {memory} of its samples are stalled on \
-                   loads and stores.",
+        sentence: "{subject} streams through {working_set} at {rate}, {of_memory} of the memory \
+                   read bandwidth of {readers} on this machine; {memory} of its samples are \
+                   stalled on loads and stores.",
         wrong_if: "with a tenth of the data, so that it fits in the cache, the time per byte does \
                    not fall",
         next: "work on blocks that fit in the cache; linerate memory shows the bandwidth of each \

@@ -57,3 +57,30 @@ fn the_page_of_a_software_event_has_no_counter() {
     assert_eq!(page.sequence(), before);
     assert_eq!((before & 1, fields.index, fields.can_read_counter), (0, 0, false));
 }
+
+#[test]
+fn a_reading_has_its_values_with_and_without_a_group() {
+    let group = reading(&[2, 30, 20, 7, 8], true).unwrap();
+    assert_eq!((group.values(), group.enabled_ns, group.running_ns), (&[7, 8][..], 30, 20));
+    let alone = reading(&[7, 30, 20], false).unwrap();
+    assert_eq!((alone.values(), alone.enabled_ns, alone.running_ns), (&[7][..], 30, 20));
+    for (words, has_group) in
+        [(&[][..], true), (&[2, 30, 20, 7], true), (&[99, 30, 20], true), (&[7, 30], false)]
+    {
+        assert_eq!(reading(words, has_group), None, "{words:?}");
+    }
+}
+
+/// Opens an event of this thread without the group, as for kernels before 4.13.
+#[test]
+fn an_event_without_the_group_counts_the_same() {
+    let request = Request { disabled: false, inherit: true, ..Request::new(TASK_CLOCK) };
+    let attributes =
+        Attributes { read_format: TIME_ENABLED | TIME_RUNNING, ..request.attributes() };
+    let Ok(event) = open_with(&attributes, Target::CurrentThread, None) else {
+        return println!("SKIP: counting is not permitted");
+    };
+    let reading = event.read().unwrap();
+    assert_eq!(reading.values().len(), 1);
+    assert!(reading.values()[0] > 0 && reading.values()[0] <= 2 * reading.running_ns);
+}

@@ -3,20 +3,30 @@
 //! threads and processes. If threads switch often, there is one event per CPU instead, and samples
 //! of other programs are ignored.
 
+mod cycles;
+mod items;
+mod rings;
+#[cfg(test)]
+mod tests;
+mod threads;
+
 use super::switching::switches_often;
 use crate::ObserveError;
-use crate::procfs::task::Stat;
 use crate::refusal::explain;
 use crate::sampler::cost::affordable;
-use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
-use linerate_linux::errno::{EACCES, EPERM, ESRCH};
+use items::{of_change, of_sample};
+use linerate_linux::errno::{EACCES, ENODEV, EPERM, ESRCH};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, Request, SOFTWARE, Selector, Target};
-use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
+use linerate_linux::sample::{Every, Fields, Record, Ring, open_chains};
+use linerate_linux::{monotonic_ns, page_bytes};
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Unread;
+use threads::{refused_threads, threads, too_many};
+
+pub(super) use items::{Item, UserState, What};
 
 /// Sampling rate while a thread is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,34 +70,50 @@ const CYCLES: Selector = Selector::new(HARDWARE, 0);
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 /// Maximum number of CPUs in a machine for sampling whole CPUs instead of threads.
 const MAX_CPUS: usize = 64;
-/// Maximum number of pages per ring. Together with the ring's header page, this is all the memory
-/// per CPU that a user may lock by default.
-const RING_PAGES: usize = 128;
-/// Maximum number of pages per ring if stacks are copied.
-const STACK_RING_PAGES: usize = 1024;
-/// Maximum number of pages of all rings together if stacks are copied.
-const ALL_STACK_PAGES: usize = 8192;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program.
-const JITTER: f64 = 0.1;
+/// the program: over the 500 samples until the next change, the phase moves by several periods. A
+/// thread that starts during the window keeps the period of that moment, so this is also the
+/// largest error of its share.
+const JITTER: f64 = 0.02;
+/// Number of slices with the same period. At each change, the kernel begins a new period on every
+/// CPU and drops what has passed of the old one, so changes make samples rarer.
+const SLICES: u32 = 10;
+/// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
+/// kernel interrupts the CPU of each running event.
+const REST: u64 = 50;
 
 /// Events of all sampled threads.
 pub(super) struct Events {
-    /// Events of each thread. They sample, or only count CPU time if whole CPUs are sampled.
-    threads: Vec<Vec<Event>>,
+    /// Events of each sampled thread, with their CPUs. Those of the first thread own the rings.
+    threads: Vec<Vec<(u32, Event)>>,
     /// Events that sample whole CPUs; empty if threads are sampled.
     by_cpu: Vec<Event>,
+    /// Events that count the CPU time of threads if whole CPUs are sampled.
+    clocks: Vec<Event>,
+    /// One ring per CPU.
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
     /// Current sampling period, in nanoseconds of CPU time.
     period_ns: u64,
+    /// Number of slices so far.
+    slices: u32,
+    /// Number of events that have the current period. Zero if all have it.
+    varied: usize,
+    /// Time of the last change of periods.
+    varied_ns: u64,
+    /// Time from which all events may be read again.
+    due_ns: u64,
+    /// Time at which the rings were last read.
+    drained_ns: u64,
     /// Stack bytes per sample.
     stack_bytes: u32,
     cpus: usize,
     lost: u64,
+    /// CPU time of the threads before the window, in nanoseconds.
+    ran_ns: u64,
     random: Random,
     unread: Vec<Unread>,
 }
@@ -98,11 +124,21 @@ struct Kind {
     selector: Selector,
     name: &'static str,
     has_kernel: bool,
+    /// Events per second of CPU time.
+    per_second: f64,
 }
 
 impl Kind {
     const fn new(selector: Selector, name: &'static str) -> Self {
-        Self { selector, name, has_kernel: true }
+        Self { selector, name, has_kernel: true, per_second: 1e9 }
+    }
+
+    /// Returns the kind with the rate of its event in this thread; `None` if it cannot be counted.
+    fn measured(self) -> Option<Self> {
+        match self.is_clock() {
+            true => Some(self),
+            false => Some(Self { per_second: cycles::per_second(self.request())?, ..self }),
+        }
     }
 
     fn request(self) -> Request {
@@ -114,39 +150,12 @@ impl Kind {
         self.selector == CPU_CLOCK
     }
 
-    fn every(self, rate: SampleRate) -> Every {
-        match rate {
-            SampleRate::PerSecond(rate) if !self.is_clock() => Every::PerSecond(rate),
-            rate => Every::Events(rate.period_ns()),
-        }
+    /// Converts CPU time between samples to a number of events. The number is fixed, so that all
+    /// samples have the same weight. If the kernel were to adapt it to a number of samples per
+    /// second, a thread that runs half of the time would be sampled twice as often while it runs.
+    fn every(self, period_ns: u64) -> Every {
+        Every::Events((period_ns as f64 * self.per_second / 1e9).max(1.0) as u64)
     }
-}
-
-/// A sample or a process event.
-pub(super) struct Item {
-    pub(super) time_ns: u64,
-    pub(super) pid: u32,
-    pub(super) what: What,
-}
-
-/// Kind of item.
-pub(super) enum What {
-    /// A sample of a thread, with the call chain, innermost first. Each address has a flag that is
-    /// true for kernel code.
-    Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
-    /// The process has mapped code.
-    Mapped(Mapping),
-    /// A thread was renamed. After execve(2), its process runs another program.
-    Named { tid: u32, name: String, is_exec: bool },
-    /// The process was started by `parent`.
-    Started { parent: u32 },
-}
-
-/// Registers and a stack copy, from which user-mode callers are found.
-pub(super) struct UserState {
-    pub(super) registers: Registers,
-    pub(super) ip: u64,
-    pub(super) stack: Vec<u8>,
 }
 
 impl Events {
@@ -169,29 +178,65 @@ impl Events {
         if events.can_sample_cpus() && switches_often(root, &threads, cpus.len()) {
             events.sample_cpus(&cpus);
         }
-        for &tid in threads.iter().take(most) {
-            // Threads that have ended are not reported.
-            let of_thread = match events.is_by_cpu() {
-                true => {
-                    perf::open(&running_time(), Target::Thread(tid), None).into_iter().collect()
-                }
-                false => events.sample_thread(tid, &cpus)?,
-            };
-            events.threads.push(of_thread);
-        }
+        events.open_threads(&threads[..most.min(threads.len())], &cpus)?;
         Ok(events)
     }
 
-    /// Opens the events of a thread, one per CPU.
-    fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Vec<Event>, ObserveError> {
-        let mut of_thread = Vec::new();
-        for (at, &cpu) in cpus.iter().enumerate() {
-            let (request, every) = (self.kind.request(), self.kind.every(self.rate));
-            let opened = open_chains(&request, every, self.stack_bytes, (Some(tid), cpu));
-            let Ok(event) = opened else { break };
-            of_thread.push(self.connect(at, event)?);
+    /// Opens the events of threads. Threads that have ended are skipped without a note.
+    fn open_threads(&mut self, tids: &[u32], cpus: &[u32]) -> Result<(), ObserveError> {
+        for (at, &tid) in tids.iter().enumerate() {
+            let refused = match self.is_by_cpu() {
+                true => self.count_thread(tid).err(),
+                false => self.sample_thread(tid, cpus)?,
+            };
+            let Some(error) = refused.filter(|error| error.errno != ESRCH) else { continue };
+            if self.threads.is_empty() && self.clocks.is_empty() {
+                return Err(ObserveError::NotSampled { reason: error.to_string(), fix: None });
+            }
+            self.unread.push(refused_threads(tids.len() - at, error));
+            break;
         }
-        Ok(of_thread)
+        Ok(())
+    }
+
+    /// Counts the CPU time of a thread.
+    fn count_thread(&mut self, tid: u32) -> Result<(), OpenError> {
+        self.clocks.push(perf::open(&running_time(), Target::Thread(tid), None)?);
+        Ok(())
+    }
+
+    /// Samples a thread on all CPUs. If an event is refused, which is returned, the thread is not
+    /// sampled at all: samples of some CPUs only would distort its shares.
+    fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Option<OpenError>, ObserveError> {
+        let (request, every) = (self.kind.request(), self.kind.every(self.period_ns));
+        let mut of_thread = Vec::new();
+        for &cpu in cpus {
+            match open_chains(&request, every, self.stack_bytes, (Some(tid), cpu)) {
+                Ok(event) => of_thread.push((cpu, event)),
+                // The CPU has gone offline.
+                Err(OpenError { errno: ENODEV }) => {}
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        if of_thread.is_empty() {
+            return Ok(None);
+        }
+        match self.threads.first() {
+            None => {
+                self.rings = self.map_rings(of_thread.iter().map(|(_, event)| event))?;
+            }
+            Some(owners) => {
+                // Without a ring, an event would write nothing.
+                of_thread.retain(|(cpu, _)| owners.iter().any(|(of, _)| of == cpu));
+                for (cpu, event) in &of_thread {
+                    let owner = owners.iter().find(|(of, _)| of == cpu);
+                    let connected = owner.map_or(Ok(()), |(_, owner)| event.write_to(owner));
+                    connected.map_err(cannot_lock)?;
+                }
+            }
+        }
+        self.threads.push(of_thread);
+        Ok(None)
     }
 
     /// Returns whether sampling whole CPUs makes sense. It does not for cycles, which cost nothing
@@ -204,17 +249,11 @@ impl Events {
     /// Opens events that sample whole CPUs: all of them or, if that is not permitted, none.
     fn sample_cpus(&mut self, cpus: &[u32]) {
         let request = Request { inherit: false, ..self.kind.request() };
-        let every = self.kind.every(self.rate);
-        for &cpu in cpus {
-            let opened = open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
-            let mapped = opened.and_then(|event| self.map_ring(&event).ok().map(|()| event));
-            let Some(event) = mapped else {
-                self.by_cpu.clear();
-                self.rings.clear();
-                return;
-            };
-            self.by_cpu.push(event);
-        }
+        let every = self.kind.every(self.period_ns);
+        let open = |&cpu: &u32| open_chains(&request, every, self.stack_bytes, (None, cpu)).ok();
+        let Some(by_cpu) = cpus.iter().map(open).collect::<Option<Vec<Event>>>() else { return };
+        let Ok(rings) = self.map_rings(by_cpu.iter()) else { return };
+        (self.by_cpu, self.rings) = (by_cpu, rings);
     }
 
     /// Returns whether whole CPUs are sampled. In this case, the items include samples and events
@@ -244,8 +283,12 @@ impl Events {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
                 let at = (Some(tid), cpu);
-                match open_chains(&kind.request(), kind.every(rate), stack_bytes, at) {
-                    Ok(_) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
+                let every = kind.every(rate.period_ns());
+                let opened = open_chains(&kind.request(), every, stack_bytes, at);
+                match opened.map(|_| kind.measured()) {
+                    Ok(Some(kind)) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
+                    // Without its rate, the event cannot be sampled by CPU time.
+                    Ok(None) => {}
                     Err(error) => {
                         (refused, of) = (error, tid);
                         if has_kernel && matches!(error.errno, EACCES | EPERM) {
@@ -271,42 +314,46 @@ impl Events {
         Self {
             threads: Vec::new(),
             by_cpu: Vec::new(),
+            clocks: Vec::new(),
             rings: Vec::new(),
             kind,
             rate,
             period_ns: rate.period_ns(),
+            slices: 0,
+            varied: 0,
+            varied_ns: monotonic_ns(),
+            due_ns: 0,
+            drained_ns: 0,
             stack_bytes,
             cpus: 1,
             lost: 0,
+            ran_ns: 0,
             random: Random::new(rate.period_ns()),
             unread,
         }
     }
 
-    /// Connects an event to the ring of the CPU at index `at`. A CPU's first event owns the ring.
-    fn connect(&mut self, at: usize, event: Event) -> Result<Event, ObserveError> {
-        match self.threads.first().and_then(|first| first.get(at)) {
-            Some(owner) => event.write_to(owner).map_err(cannot_lock)?,
-            None => self.map_ring(&event)?,
-        }
-        Ok(event)
+    /// Maps a ring for each event, all of the same size.
+    fn map_rings<'a>(
+        &self,
+        owners: impl Iterator<Item = &'a Event> + Clone,
+    ) -> Result<Vec<Ring>, ObserveError> {
+        let fields = Fields::chains(self.stack_bytes);
+        let pages = rings::pages(self.stack_bytes, self.cpus, page_bytes());
+        rings::map(owners, pages, |event, pages| Ring::map(event, pages, fields))
+            .map_err(cannot_lock)
     }
 
-    /// Maps a ring for an event.
-    fn map_ring(&mut self, event: &Event) -> Result<(), ObserveError> {
-        let mut pages = match self.stack_bytes {
-            0 => RING_PAGES,
-            _ => (ALL_STACK_PAGES / self.cpus).clamp(RING_PAGES, STACK_RING_PAGES),
-        };
-        let ring = loop {
-            match Ring::map(event, pages, Fields::chains(self.stack_bytes)) {
-                Ok(ring) => break ring,
-                Err(_) if pages > 1 => pages /= 2,
-                Err(error) => return Err(cannot_lock(error)),
+    /// Begins the window. Samples and CPU time before it do not count: opening the events of many
+    /// threads takes long. Passes on the other items that have arrived.
+    pub(super) fn begin(&mut self, mut each: impl FnMut(Item)) {
+        self.drain(|item| {
+            if !matches!(item.what, What::Sample { .. }) {
+                each(item);
             }
-        };
-        self.rings.push(ring);
-        Ok(())
+        });
+        self.lost = 0;
+        self.ran_ns += self.run_ns();
     }
 
     /// Reads all items since the last call, in time order.
@@ -315,37 +362,48 @@ impl Events {
         let lost = &mut self.lost;
         for ring in &mut self.rings {
             ring.drain(|record| match record {
-                Record::Sample(sample) => items.push(Item {
-                    time_ns: sample.time_ns,
-                    pid: sample.pid,
-                    what: What::Sample {
-                        tid: sample.tid,
-                        chain: chain(&sample),
-                        user: user_state(&sample),
-                    },
-                }),
+                Record::Sample(sample) => items.push(of_sample(&sample)),
                 Record::Process(change) => items.push(of_change(&change)),
                 Record::Lost(records) => *lost += records,
                 Record::Throttled | Record::Other(_) => {}
             });
         }
+        self.drained_ns = monotonic_ns();
         items.sort_by_key(|item| item.time_ns);
         items.into_iter().for_each(each);
     }
 
-    /// Draws a new sampling period around the requested one. When sampling on cycles, the kernel
-    /// adapts the period itself.
+    /// Returns the time at which the rings were last read.
+    pub(super) fn drained_ns(&self) -> u64 {
+        self.drained_ns
+    }
+
+    /// Draws a new sampling period around the requested one every [`SLICES`] slices. Call at the
+    /// end of each slice. If changing all events would take too long, the rest follows at the next
+    /// calls.
     pub(super) fn vary(&mut self) {
-        if !self.kind.is_clock() {
+        self.slices += 1;
+        if self.varied == 0 && self.slices % SLICES != 1 {
             return;
         }
-        let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
-        self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
-        let of_threads = self.threads.iter().flatten().filter(|_| self.by_cpu.is_empty());
-        for event in self.by_cpu.iter().chain(of_threads) {
-            // If refused, the period stays as it was.
-            let _ = event.set_every(Every::Events(self.period_ns));
+        let now_ns = monotonic_ns();
+        let until_ns = now_ns + now_ns.saturating_sub(self.varied_ns) / REST;
+        self.varied_ns = now_ns;
+        if self.varied == 0 {
+            let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
+            self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
         }
+        let every = self.kind.every(self.period_ns);
+        let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
+        for event in self.by_cpu.iter().chain(of_threads).skip(self.varied) {
+            // If refused, the period stays as it was.
+            let _ = event.set_every(every);
+            self.varied += 1;
+            if monotonic_ns() >= until_ns {
+                return;
+            }
+        }
+        self.varied = 0;
     }
 
     /// Returns the sampling period set by [`Self::vary`], in nanoseconds of CPU time. Only valid if
@@ -354,17 +412,27 @@ impl Events {
         self.period_ns
     }
 
-    /// Returns the CPU time of all threads so far, in nanoseconds.
+    /// Returns the CPU time of all threads in the window so far, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         let running = |event: &Event| event.read().map_or(0, |reading| reading.running_ns);
-        self.threads.iter().flatten().map(running).sum()
+        let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
+        let all: u64 = self.clocks.iter().chain(of_threads).map(running).sum();
+        all.saturating_sub(self.ran_ns)
     }
 
     /// Returns the number of samples that the CPU time so far should have produced; `None` if all
-    /// CPU time is sampled or the kernel chooses the period.
-    pub(super) fn samples_due(&self) -> Option<u64> {
+    /// CPU time is sampled, if cycles are sampled, or if the last call was too recent for the
+    /// number of events that must be read. The last call (`is_last`) is never too recent.
+    pub(super) fn samples_due(&mut self, is_last: bool) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
-        is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
+        let began_ns = monotonic_ns();
+        if !is_partly || (began_ns < self.due_ns && !is_last) {
+            return None;
+        }
+        let due = self.run_ns() / self.rate.period_ns().max(1);
+        let now_ns = monotonic_ns();
+        self.due_ns = now_ns + REST * (now_ns - began_ns);
+        Some(due)
     }
 
     /// Returns the stack bytes per sample; `None` with frame pointers.
@@ -404,63 +472,4 @@ fn cannot_lock(error: std::io::Error) -> ObserveError {
 /// Returns the event that counts the CPU time of a thread and its descendants without sampling it.
 fn running_time() -> Request {
     Request { disabled: false, inherit: true, ..Request::new(TASK_CLOCK) }
-}
-
-/// Returns the addresses of a sample and its callers.
-fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
-    let chain: Vec<(u64, bool)> = sample.chain().collect();
-    if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
-}
-
-fn user_state(sample: &linerate_linux::sample::Sample<'_>) -> Option<UserState> {
-    let registers = sample.registers?;
-    let stack = sample.stack.to_vec();
-    Some(UserState { registers, ip: sample.user_ip, stack })
-}
-
-fn of_change(change: &Change<'_>) -> Item {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (pid, what) = match *change {
-        Change::Mapped(mapped) => {
-            let (major, minor) = mapped.device;
-            let mapping = Mapping {
-                start: mapped.start,
-                end: mapped.start.saturating_add(mapped.bytes),
-                offset: mapped.offset,
-                device: format!("{major:02x}:{minor:02x}"),
-                inode: mapped.inode,
-                path: text(mapped.path),
-            };
-            (mapped.pid, What::Mapped(mapping))
-        }
-        Change::Named { pid, tid, name, is_exec, .. } => {
-            (pid, What::Named { tid, name: text(name), is_exec })
-        }
-        Change::Started { pid, parent, .. } => (pid, What::Started { parent }),
-    };
-    Item { time_ns: change.time_ns(), pid, what }
-}
-
-/// Returns the threads of processes, most CPU time first.
-fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
-    let ran = |pid: u32, tid: u32| {
-        let stat = root.text(&format!("proc/{pid}/task/{tid}/stat"));
-        stat.and_then(|text| Stat::parse(&text)).map_or(0, |s| s.user_ticks + s.system_ticks)
-    };
-    let of_process = |&pid: &u32| {
-        let names = root.names(&format!("proc/{pid}/task")).into_iter();
-        let tids = names.filter_map(|name| name.parse().ok());
-        tids.map(move |tid| (ran(pid, tid), tid)).collect::<Vec<(u64, u32)>>()
-    };
-    let mut threads: Vec<(u64, u32)> = pids.iter().flat_map(of_process).collect();
-    threads.sort_by_key(|&(ran, tid)| (std::cmp::Reverse(ran), tid));
-    threads.into_iter().map(|(_, tid)| tid).collect()
-}
-
-fn too_many(threads: usize) -> Unread {
-    Unread {
-        what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: the open-file limit was reached"),
-        fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
-    }
 }

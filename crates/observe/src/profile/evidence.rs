@@ -6,7 +6,7 @@ use super::operands::{Operand, operands};
 use super::regions::Regions;
 use super::result::Sampled;
 use super::sleepers::Asleep;
-use super::streams::{Visit, streams};
+use super::streams::{Instruction, Visit, streams};
 use super::waited::Kind;
 use crate::sampler::accesses::{
     self, Access, LINE_BYTES, Memory, blocks_in_use, memory_use, shared_lines,
@@ -63,7 +63,7 @@ struct Found<'a> {
     operands: Vec<Operand>,
     /// Call chains, indexed by chain number.
     chains: Vec<Chain>,
-    /// Number of samples in each slice.
+    /// Number of samples in each slice whose user-mode samples are all in `operands`.
     all: Vec<f64>,
     /// Cache lines with bytes that one thread writes and another uses.
     contended: HashSet<(Memory, u64)>,
@@ -84,14 +84,16 @@ struct Chain {
 impl<'a> Found<'a> {
     fn new(report: &ProfileReport, sampled: &'a Sampled) -> Self {
         let resolved = &sampled.resolved;
-        let operands = operands(resolved);
+        let until = resolved.kept_until;
+        let mut operands = operands(resolved);
+        operands.retain(|one| (one.slice as usize) < until);
         let sum = |slice: &HashMap<u32, u64>| slice.values().sum::<u64>() as f64;
         let of = |spots: &[u32]| chain_of(report, sampled, spots);
         let contended = contended(&operands);
         Self {
             sampled,
             chains: resolved.chains.iter().map(|(_, spots, _)| of(spots)).collect(),
-            all: resolved.by_chain.iter().map(sum).collect(),
+            all: resolved.by_chain.iter().take(until).map(sum).collect(),
             operands,
             contended,
         }
@@ -103,9 +105,14 @@ impl<'a> Found<'a> {
         let tier = report.tier();
         let is_it = |index: u32| function.is_none_or(|function| function == index);
         let all = self.of_chains(|chain| is_it(chain.function));
-        let share = |measure, hits: &[f64], method: &str| MeasuredValue {
-            measure,
-            figure: Figure::number("ratio", share_interval(hits, &all, SEED), tier, method),
+        // The slices with operands, which are all unless there are very many samples.
+        let share = |measure, hits: &[f64], method: &str| {
+            let all = &all[..hits.len()];
+            let figure = match all.iter().sum::<f64>() > 0.0 {
+                true => Figure::number("ratio", share_interval(hits, all, SEED), tier, method),
+                false => Figure::absent("ratio", tier, method, "too many samples to keep"),
+            };
+            MeasuredValue { measure, figure }
         };
         let mut measures = Vec::new();
         let of_chains: [(M, Test<Chain>, bool); 5] = [
@@ -115,13 +122,20 @@ impl<'a> Found<'a> {
             (M::InLocks, |chain| chain.is_lock, true),
             (M::InCopies, |chain| chain.is_copy, true),
         ];
+        let no_kernel = match report.sampling.has_kernel {
+            false => Some("the kernel was not sampled"),
+            true if self.sampled.resolved.names.hides_kernel => {
+                Some("the kernel hides the names of its functions")
+            }
+            true => None,
+        };
         for (measure, has, is_of_kernel) in of_chains {
-            measures.push(match is_of_kernel && !report.sampling.has_kernel {
-                true => MeasuredValue {
-                    measure,
-                    figure: Figure::absent("ratio", tier, SAMPLES, "the kernel was not sampled"),
-                },
-                false => {
+            measures.push(match no_kernel.filter(|_| is_of_kernel) {
+                Some(reason) => {
+                    let figure = Figure::absent("ratio", tier, SAMPLES, reason);
+                    MeasuredValue { measure, figure }
+                }
+                None => {
                     let hits = self.of_chains(|chain| is_it(chain.function) && has(chain));
                     share(measure, &hits, SAMPLES)
                 }
@@ -141,12 +155,12 @@ impl<'a> Found<'a> {
         let most = most_frequent(&own);
         let at_most = |one: &Operand| most.is_some() && address_of(one) == most;
         measures.push(share(M::OneAddress, &self.of_operands(&own, at_most), ADDRESSES));
-        measures.extend(self.of_addresses(&own, tier));
+        measures.extend(self.of_addresses(&own, tier, report.elapsed_s));
         BoundEvidence { function, measures }
     }
 
     /// Measures memory use, code size and streams from the samples of a function or of the program.
-    fn of_addresses(&self, own: &[&Operand], tier: Tier) -> Vec<MeasuredValue> {
+    fn of_addresses(&self, own: &[&Operand], tier: Tier, elapsed_s: f64) -> Vec<MeasuredValue> {
         let accesses: Vec<Access> = own.iter().filter_map(|one| one.access).collect();
         let code: Vec<Access> = own.iter().map(|one| one.code).collect();
         let too_few = "too few samples have an address";
@@ -159,6 +173,9 @@ impl<'a> Found<'a> {
         };
         let used = memory_use(&accesses, own.len() as u64);
         let working_set = used.and_then(|used| used.working_set_bytes.estimate());
+        let of_thread = most_accesses(own);
+        let of_thread = memory_use(&of_thread, of_thread.len() as u64);
+        let of_thread = of_thread.and_then(|used| used.working_set_bytes.estimate());
         let lines = blocks_in_use(&code, LINE_BYTES).map(|lines| lines.scale(LINE_BYTES as f64));
         let found = streams(&visits(own));
         let (hits, steps) = found.steps;
@@ -166,10 +183,12 @@ impl<'a> Found<'a> {
             let (hits, steps) = ([hits as f64 / 8.0; 8], [steps as f64 / 8.0; 8]);
             share_interval(&hits, &steps, SEED)
         });
-        let per_second = 1e9 / self.sampled.period_ns.max(1) as f64;
-        let rate = found.bytes_per_sample.map(|bytes| bytes.scale(per_second));
+        let period_s = self.sampled.period_ns.max(1) as f64 / 1e9;
+        let threads = &self.sampled.resolved.threads;
+        let rate = found.rate(|thread| threads[thread as usize].samples, period_s, elapsed_s);
         vec![
             value(M::WorkingSet, "bytes", working_set),
+            value(M::ThreadWorkingSet, "bytes", of_thread),
             value(M::CodeSize, "bytes", lines),
             value(M::Streamed, "ratio", streamed),
             value(M::StreamRate, "bytes/s", rate),
@@ -229,11 +248,15 @@ impl<'a> Found<'a> {
         for one in &self.operands {
             by_thread[one.thread as usize].extend(one.access);
         }
-        let threads = resolved.threads.iter().zip(&by_thread);
+        let mut samples = vec![0; resolved.threads.len()];
+        for ((thread, _), n) in resolved.of_threads.iter().take(resolved.kept_until).flatten() {
+            samples[*thread as usize] += n;
+        }
+        let threads = resolved.threads.iter().zip(&by_thread).zip(samples);
         let threads: Vec<accesses::Sampled<'_>> = threads
-            .map(|(thread, accesses)| accesses::Sampled {
+            .map(|((thread, accesses), samples)| accesses::Sampled {
                 tid: thread.tid,
-                samples: thread.samples,
+                samples,
                 accesses,
             })
             .collect();
@@ -311,8 +334,17 @@ fn most_frequent(own: &[&Operand]) -> Option<(Memory, u64)> {
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address)
 }
 
+/// Returns the accesses of the thread that has most of them.
+fn most_accesses(own: &[&Operand]) -> Vec<Access> {
+    let mut threads = BTreeMap::<u32, Vec<Access>>::new();
+    for one in own {
+        threads.entry(one.thread).or_default().extend(one.access);
+    }
+    threads.into_values().max_by_key(Vec::len).unwrap_or_default()
+}
+
 /// Groups accesses by thread and instruction, in time order.
-fn visits(own: &[&Operand]) -> Vec<Vec<Visit>> {
+fn visits(own: &[&Operand]) -> Vec<Instruction> {
     let mut found = BTreeMap::<(u32, u32), Vec<Visit>>::new();
     for one in own {
         if let Some(access) = one.access {
@@ -320,7 +352,7 @@ fn visits(own: &[&Operand]) -> Vec<Vec<Visit>> {
             found.entry((one.thread, one.spot)).or_default().push(visit);
         }
     }
-    found.into_values().collect()
+    found.into_iter().map(|((thread, _), visits)| Instruction { thread, visits }).collect()
 }
 
 /// A thread's samples on a cache line, with bit masks of the bytes that it uses and writes.
@@ -354,4 +386,46 @@ fn contended(operands: &[Operand]) -> HashSet<(Memory, u64)> {
         })
     };
     lines.into_iter().filter(|(_, threads)| is_contended(threads)).map(|(line, _)| line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::stacks::tests::two_slices;
+    use linerate_record::fixtures;
+
+    /// Returns the figure for a measure of the program.
+    fn figure(sampled: &Sampled, measure: M) -> Figure {
+        let mut report = fixtures::profile();
+        report.sampling.has_kernel = true;
+        let evidence = Found::new(&report, sampled).evidence(&report, None);
+        evidence.figure(measure).unwrap().clone()
+    }
+
+    fn sampled() -> Sampled {
+        Sampled { resolved: two_slices(), indices: HashMap::new(), period_ns: 1_000_000 }
+    }
+
+    #[test]
+    fn operands_are_compared_with_the_samples_of_their_slices() {
+        let mut sampled = sampled();
+        assert_eq!(figure(&sampled, M::Decoded).estimate().map(|share| share.n), Some(30));
+        sampled.resolved.kept_until = 1;
+        assert_eq!(figure(&sampled, M::Decoded).estimate().map(|share| share.n), Some(15));
+        assert_eq!(figure(&sampled, M::UserMode).estimate().map(|share| share.n), Some(30));
+        sampled.resolved.kept_until = 0;
+        assert_eq!(figure(&sampled, M::Decoded).as_number(), None);
+    }
+
+    #[test]
+    fn a_kernel_without_names_is_not_classified() {
+        let mut sampled = sampled();
+        sampled.resolved.names.hides_kernel = true;
+        for measure in [M::UnderSystemCalls, M::InPageFaults, M::InLocks, M::InCopies] {
+            assert_eq!(figure(&sampled, measure).as_number(), None, "{measure:?}");
+        }
+        assert!((figure(&sampled, M::UserMode).as_number().unwrap() - 2.0 / 3.0).abs() < 1e-9);
+        sampled.resolved.names.hides_kernel = false;
+        assert_eq!(figure(&sampled, M::InLocks).as_number(), Some(0.0));
+    }
 }

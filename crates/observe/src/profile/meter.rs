@@ -153,11 +153,18 @@ impl Meter {
         self.clocks.values_mut().for_each(Clock::read);
     }
 
-    /// Records that a slice's samples have been read.
-    pub(super) fn end_slice(&mut self) {
+    /// Records the time at which a slice's samples were read from the rings. Processing them takes
+    /// longer, but does not matter.
+    pub(super) fn end_slice(&mut self, drained_ns: u64) {
         if let Some(last) = self.readings.last_mut() {
-            last.is_late = monotonic_ns().saturating_sub(last.at_ns) > LATE_NS;
+            last.is_late = drained_ns.saturating_sub(last.at_ns) > LATE_NS;
         }
+    }
+
+    /// Returns whether no slice is usable, because samples were read late at its start or its end.
+    pub(super) fn is_always_late(&self) -> bool {
+        let is_late = |ends: &[Reading]| ends[0].is_late || ends[1].is_late;
+        self.readings.len() > 1 && self.readings.windows(2).all(is_late)
     }
 
     /// Takes the readings that are only needed at the end.

@@ -20,7 +20,8 @@ pub(super) struct Polling {
 }
 
 struct Thread {
-    separated: Result<Separated, CannotTell>,
+    /// The result, or why there is none.
+    separated: Result<Separated, String>,
     slices: Vec<Slice>,
     /// CPU time divided by wall time.
     running: f64,
@@ -32,7 +33,7 @@ pub(super) enum Missing {
     Nothing,
     /// The thread's kernel time. The number of missing samples follows from its CPU time.
     Kernel,
-    /// The thread's kernel time, of unknown amount because the kernel chooses the sampling period.
+    /// The thread's kernel time, of unknown amount because cycles are not a measure of time.
     Unknown,
 }
 
@@ -44,6 +45,9 @@ pub(super) struct ThreadFigures {
 }
 
 const METHOD: &str = "linear fit of samples per slice against packets per slice";
+/// Reason if all packet counts are unusable.
+const LATE: &str =
+    "samples were read too long after packets were counted: linerate was not scheduled in time";
 const SEED: u64 = 0x706f_6c6c;
 
 impl Polling {
@@ -55,14 +59,16 @@ impl Polling {
                     true => CannotTell::NoCpuTime,
                     false => CannotTell::NoPacketCounter,
                 };
-                return Thread { separated: Err(why), slices: Vec::new(), running: 0.0 };
+                let separated = Err(why.to_string());
+                return Thread { separated, slices: Vec::new(), running: 0.0 };
             };
             let slices = polling.slices(resolved, number, &metered, missing);
-            let separated = match missing {
-                Missing::Unknown => Err(CannotTell::KernelNotSampled),
-                Missing::Nothing | Missing::Kernel => {
-                    separate(&slices, &polling.places, metered.asleep, SEED ^ u64::from(number))
-                }
+            let seed = SEED ^ u64::from(number);
+            let separated = match (missing, meter.is_always_late()) {
+                (Missing::Unknown, _) => Err(CannotTell::KernelNotSampled.to_string()),
+                (_, true) => Err(LATE.to_owned()),
+                _ => separate(&slices, &polling.places, metered.asleep, seed)
+                    .map_err(|why| why.to_string()),
             };
             Thread { separated, slices, running: metered.running }
         };
@@ -113,7 +119,7 @@ impl Polling {
         let Thread { separated, running, .. } = &self.threads[thread as usize];
         let figure = |unit: &str, of: &dyn Fn(&Separated) -> Estimate| match separated {
             Ok(found) => Figure::number(unit, of(found), Tier::Sw, METHOD),
-            Err(why) => Figure::absent(unit, Tier::Sw, METHOD, &why.to_string()),
+            Err(why) => Figure::absent(unit, Tier::Sw, METHOD, why),
         };
         let capacity = |found: &Separated| {
             let Estimate { value, low, high, .. } = found.cost_ns;

@@ -23,6 +23,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) struct Window {
     pub(super) began_ns: u64,
     pub(super) elapsed_s: f64,
+    /// CPU time of all threads, in seconds.
+    pub(super) cpu_s: f64,
     pub(super) own_s: f64,
     /// CPU time that a sample takes, in nanoseconds; `None` if not measured.
     pub(super) cost_ns: Option<Estimate>,
@@ -77,8 +79,10 @@ pub(super) fn report(
     (events, stacks, meter): (&mut Events, Stacks, &mut Meter),
     window: &Window,
 ) -> Result<(ProfileReport, Sampled), ObserveError> {
-    let cpu_s = events.run_ns() as f64 / 1e9;
-    let resolved = stacks.resolve(events.is_clock());
+    let cpu_s = window.cpu_s;
+    // On AArch64, the PMU's interrupt is usually maskable, so cycles are sampled late too.
+    let is_maskable = events.is_clock() || cfg!(target_arch = "aarch64");
+    let resolved = stacks.resolve(is_maskable);
     if resolved.samples == 0 {
         let name = program.name.clone();
         let (elapsed_us, cpu_us) = ((window.elapsed_s * 1e6) as u64, (cpu_s * 1e6) as u64);
@@ -133,15 +137,26 @@ pub(super) fn report(
         tier: report.tier(),
         slices: meter.slices(window.began_ns),
         losses: meter.loss_counter(),
+        no_gaps: timeline::no_gaps(&report.sampling, events.is_clock(), report.lost_samples),
     };
     report.timeline = timeline::timeline(&resolved, around, &place, &indices);
     annotate(&mut report, &resolved, &indices, &request.annotated);
     report.unread.extend(resolved.names.unread.iter().cloned());
+    report.unread.extend(resolved.names.hides_kernel.then(hidden_kernel));
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
     let period_ns = request.rate.period_ns();
     Ok((report, Sampled { resolved, indices, period_ns }))
+}
+
+/// Reports that kernel functions have no names.
+fn hidden_kernel() -> Unread {
+    Unread {
+        what: "kernel_names".to_owned(),
+        reason: "kernel symbols are hidden (kernel.kptr_restrict)".to_owned(),
+        fix: Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
+    }
 }
 
 /// Reports CPU time that has no samples because the thread exited before being sampled.

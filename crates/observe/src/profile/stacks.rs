@@ -29,8 +29,8 @@ pub(super) struct UserSample {
     pub(super) ordinal: u64,
 }
 
-/// Maximum number of samples kept with their registers (160 bytes each); the registers of later
-/// samples are dropped.
+/// Maximum number of samples kept with their registers (160 bytes each). Only slices up to this
+/// number are examined for operands.
 const MAX_USER_SAMPLES: usize = 200_000;
 
 /// Sampled call chains of all threads.
@@ -42,6 +42,8 @@ pub(super) struct Stacks {
     /// Whether there are samples of other programs, which must be filtered out.
     has_others: bool,
     user_samples: Vec<UserSample>,
+    /// First slice with samples that were not kept.
+    kept_until: Option<usize>,
     /// Number of samples whose stack copy could not be unwound to the thread's first function.
     incomplete: u64,
     threads: Vec<ThreadSamples>,
@@ -84,6 +86,8 @@ pub(super) struct Resolved {
     pub(super) by_chain: Vec<HashMap<u32, u64>>,
     /// Samples in user mode.
     pub(super) user_samples: Vec<UserSample>,
+    /// Number of slices, from the first, of which all samples in user mode are in `user_samples`.
+    pub(super) kept_until: usize,
     pub(super) samples: u64,
     /// Number of samples whose stack copy could not be unwound to the thread's first function.
     pub(super) incomplete: u64,
@@ -106,7 +110,7 @@ impl Stacks {
         request: &ProfileRequest,
         pids: &[u32],
         has_copies: bool,
-        events: &Events,
+        has_others: bool,
     ) -> Self {
         let mut spots = Spots::of_bytes();
         pids.iter().for_each(|&pid| spots.learn(pid));
@@ -114,8 +118,9 @@ impl Stacks {
             spots,
             unwinders: Unwinders::default(),
             has_copies,
-            has_others: events.is_by_cpu(),
+            has_others,
             user_samples: Vec::new(),
+            kept_until: None,
             incomplete: 0,
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
@@ -131,8 +136,10 @@ impl Stacks {
     }
 
     pub(super) fn take(&mut self, item: Item) {
+        /// Process of a sample of a thread that has nearly exited.
+        const NO_PID: u32 = u32::MAX;
         let (pid, time_ns) = (item.pid, item.time_ns);
-        if self.has_others && !self.is_of_program(&item) {
+        if pid == NO_PID || (self.has_others && !self.is_of_program(&item)) {
             return;
         }
         match item.what {
@@ -185,9 +192,11 @@ impl Stacks {
         self.incomplete += u64::from(!is_complete);
     }
 
-    /// Keeps a sample with its registers.
+    /// Keeps a sample with its registers, if there is room.
     fn keep(&mut self, thread: u32, spot: u32, user: &UserState) {
-        if self.user_samples.len() < MAX_USER_SAMPLES {
+        if self.user_samples.len() >= MAX_USER_SAMPLES {
+            self.kept_until.get_or_insert(self.slices.len() - 1);
+        } else {
             self.user_samples.push(UserSample {
                 thread,
                 spot,
@@ -203,9 +212,14 @@ impl Stacks {
     fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) -> (u32, u32) {
         let thread = self.thread(pid, tid);
         let mut spots = Vec::with_capacity(chain.len());
+        let mut was_kernel = false;
         for (depth, &(address, is_kernel)) in chain.iter().enumerate() {
-            // A caller is at its call instruction, not at the return address.
-            let address = if depth == 0 { address } else { address.saturating_sub(1) };
+            // A caller is at its call instruction, not at the return address. The user-mode address
+            // at which the kernel was entered is the interrupted instruction itself, or one behind
+            // `syscall`.
+            let is_return = depth > 0 && was_kernel == is_kernel;
+            let address = if is_return { address.saturating_sub(1) } else { address };
+            was_kernel = is_kernel;
             // Without frame pointers, the rest of a chain may be garbage.
             if depth > 0 && !is_kernel && !self.spots.is_code(pid, address) {
                 break;
@@ -247,7 +261,19 @@ impl Stacks {
         events.drain(|item| self.take(item));
         self.periods_ns.push(events.period_ns());
         events.vary();
-        if let Some(due) = events.samples_due() {
+        self.add_unsampled(events, false);
+        self.spots.begin_slice();
+        self.slices.push(HashMap::new());
+    }
+
+    /// Ends the window: reads the last samples and accounts for the rest of the unsampled time.
+    pub(super) fn end_window(&mut self, events: &mut Events) {
+        events.drain(|item| self.take(item));
+        self.add_unsampled(events, true);
+    }
+
+    fn add_unsampled(&mut self, events: &mut Events, is_last: bool) {
+        if let Some(due) = events.samples_due(is_last) {
             let missing = due.saturating_sub(self.samples + self.unsampled + events.lost());
             if missing > 0 {
                 let thread = self.of_kernel();
@@ -256,8 +282,6 @@ impl Stacks {
                 self.unsampled += missing;
             }
         }
-        self.spots.begin_slice();
-        self.slices.push(HashMap::new());
     }
 
     /// Returns the pseudo-thread that kernel time of all threads is attributed to.
@@ -282,16 +306,16 @@ impl Stacks {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// Resolves names. If `is_clock`, samples that came due while interrupts were off are
-    /// attributed to the function that was running.
-    pub(super) fn resolve(self, is_clock: bool) -> Resolved {
+    /// Resolves names. If the sampling interrupt is maskable, samples that came due while
+    /// interrupts were off are attributed to the function that was running.
+    pub(super) fn resolve(self, is_maskable: bool) -> Resolved {
         let mut resolver = Resolver::default();
         let mut spots = self.spots;
         spots.resolve(&mut resolver);
         let names = std::mem::take(&mut resolver.names);
         let mut chains = vec![(0, Vec::new(), 0); self.chains.len()];
         for ((thread, mut spots), number) in self.chains {
-            if is_clock {
+            if is_maskable {
                 leave_to_caller(&mut spots, &names);
             }
             chains[number as usize] = (thread, spots, 0);
@@ -313,7 +337,9 @@ impl Stacks {
             slices.push(by_spot);
         }
         slices.retain(|slice| !slice.is_empty());
+        let kept_until = self.kept_until.unwrap_or(by_chain.len());
         Resolved {
+            kept_until,
             names,
             threads: self.threads,
             pids: self.pids.into_iter().collect(),
@@ -343,3 +369,6 @@ fn leave_to_caller(spots: &mut Vec<u32>, names: &Names) {
         spots.pop();
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -11,13 +11,15 @@
 //!     steps = differences of consecutive addresses, divided by the samples in between
 //!     it streams if most steps go in one direction, and most of these are close to their median,
 //!         which is not small; the other steps lead from the end of an array back to its beginning
-//! speed of all streams = speed of one stream × memory of all / memory of that stream
+//! speed of a thread = speed of one stream × memory of all its streams / memory of that stream
+//! rate = mean speed of the streaming threads × how many of them run at the same time
 //! ```
 //!
-//! The last line holds because the streams of a loop begin and end together: a loop over three
-//! arrays takes the same time to pass through each.
+//! The line before the last holds because the streams of a loop begin and end together: a loop over
+//! three arrays takes the same time to pass through each.
 
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
+use std::collections::BTreeMap;
 
 /// An access by one instruction in one thread.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +29,42 @@ pub(super) struct Visit {
     pub(super) at: u64,
 }
 
+/// The accesses of one instruction in one thread, in time order.
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    /// Number of the thread.
+    pub(super) thread: u32,
+    pub(super) visits: Vec<Visit>,
+}
+
 /// Streams of a program or function.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Streams {
     /// Number of steps of streaming instructions, and of all instructions.
     pub(super) steps: (u64, u64),
-    /// Bytes per sample; `None` without a stream.
-    pub(super) bytes_per_sample: Option<Estimate>,
+    /// Threads that stream, with their bytes per sample.
+    pub(super) threads: Vec<(u32, Estimate)>,
+}
+
+impl Streams {
+    /// Returns the bytes per second of all streaming threads together, while at least one of them
+    /// runs; `None` without a stream. `samples` has the number of samples of each thread, which are
+    /// `period_s` seconds of CPU time apart. `elapsed_s` is the length of the window in seconds.
+    pub(super) fn rate(
+        &self,
+        samples: impl Fn(u32) -> u64,
+        period_s: f64,
+        elapsed_s: f64,
+    ) -> Option<Estimate> {
+        let all: f64 = self.threads.iter().map(|(thread, _)| samples(*thread) as f64).sum();
+        let part =
+            |(thread, speed): &(u32, Estimate)| speed.scale(samples(*thread) as f64 / all.max(1.0));
+        let mean = self.threads.iter().map(part).reduce(Estimate::plus)?;
+        // Threads that share a CPU do not stream at the same time. A single thread counts as one
+        // even if it is often asleep or interrupted.
+        let running = (all * period_s / elapsed_s).max(1.0);
+        Some(mean.scale(running / period_s))
+    }
 }
 
 /// Minimum number of steps for an instruction to be classified.
@@ -53,13 +84,19 @@ const MIN_CLOSE: f64 = 0.65;
 /// end.
 const MAX_SAMPLES: u64 = 2;
 
-/// Finds streams. `instructions` has the accesses of each instruction in each thread, in time
-/// order.
-pub(super) fn streams(instructions: &[Vec<Visit>]) -> Streams {
-    let mut found = Streams { steps: (0, 0), bytes_per_sample: None };
-    let mut best: Option<(usize, Estimate, u64)> = None;
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for visits in instructions {
+/// The streams of a thread.
+#[derive(Default)]
+struct OfThread {
+    /// Number of steps, speed and bytes of the instruction with the most steps.
+    best: Option<(usize, Estimate, u64)>,
+    ranges: Vec<(u64, u64)>,
+}
+
+/// Finds streams in the accesses of each instruction in each thread.
+pub(super) fn streams(instructions: &[Instruction]) -> Streams {
+    let mut found = Streams { steps: (0, 0), threads: Vec::new() };
+    let mut threads = BTreeMap::<u32, OfThread>::new();
+    for Instruction { thread, visits } in instructions {
         let steps: Vec<f64> = visits.windows(2).filter_map(step).collect();
         if steps.len() < MIN_STEPS {
             continue;
@@ -68,13 +105,18 @@ pub(super) fn streams(instructions: &[Vec<Visit>]) -> Streams {
         let Some(close) = stream(&steps) else { continue };
         found.steps.0 += steps.len() as u64;
         let range = range_of(visits);
-        ranges.push(range);
-        if best.as_ref().is_none_or(|(most, ..)| close.len() > *most) {
-            best = Some((close.len(), speed(&close), range.1 - range.0));
+        let of_thread = threads.entry(*thread).or_default();
+        of_thread.ranges.push(range);
+        if of_thread.best.as_ref().is_none_or(|(most, ..)| close.len() > *most) {
+            of_thread.best = Some((close.len(), speed(&close), range.1 - range.0));
         }
     }
-    let all = length(ranges) as f64;
-    found.bytes_per_sample = best.map(|(_, speed, own)| speed.scale(all / own.max(1) as f64));
+    for (thread, OfThread { best, ranges }) in threads {
+        let all = length(ranges) as f64;
+        found
+            .threads
+            .extend(best.map(|(_, speed, own)| (thread, speed.scale(all / own.max(1) as f64))));
+    }
     found
 }
 
@@ -152,14 +194,35 @@ mod tests {
     fn the_speed_of_three_arrays_is_that_of_their_sum() {
         let mut random = Random::new(5);
         let arrays = [0, 1 << 30, 1 << 31].map(|start| walk(start, 1e6, &mut random));
-        let found = streams(&arrays);
-        let speed = found.bytes_per_sample.unwrap();
+        let found = streams(&arrays.map(of_thread(0)));
+        let (_, speed) = found.threads[0];
         assert!((2.6e6..3.4e6).contains(&speed.value), "{speed:?}");
         assert!(found.steps.0 as f64 > 0.9 * found.steps.1 as f64);
         // Two instructions on one array are one stream.
         let unrolled = [walk(0, 1e6, &mut random), walk(16, 1e6, &mut random)];
-        let speed = streams(&unrolled).bytes_per_sample.unwrap();
+        let (_, speed) = streams(&unrolled.map(of_thread(0))).threads[0];
         assert!((0.9e6..1.1e6).contains(&speed.value), "{speed:?}");
+    }
+
+    fn of_thread(thread: u32) -> impl Fn(Vec<Visit>) -> Instruction {
+        move |visits| Instruction { thread, visits }
+    }
+
+    #[test]
+    fn threads_stream_at_the_same_time_only_if_they_run_at_the_same_time() {
+        let mut random = Random::new(5);
+        let walks: Vec<Instruction> = (0..8)
+            .map(|thread| of_thread(thread)(walk(u64::from(thread) << 30, 1e6, &mut random)))
+            .collect();
+        let found = streams(&walks);
+        assert_eq!(found.threads.len(), 8);
+        // Samples are 1 ms apart. In a window of 1 s, 2 CPUs have 2000 samples of 8 threads.
+        let rate = |samples: u64, of: &Streams| of.rate(|_| samples, 1e-3, 1.0).unwrap().value;
+        assert!((1.8e9..2.2e9).contains(&rate(250, &found)), "{}", rate(250, &found));
+        assert!((7.2e9..8.8e9).contains(&rate(1000, &found)), "{}", rate(1000, &found));
+        // A thread that runs half of the time streams at its full speed while it runs.
+        let one = streams(&walks[..1]);
+        assert!((0.9e9..1.1e9).contains(&rate(500, &one)), "{}", rate(500, &one));
     }
 
     #[test]
@@ -170,8 +233,8 @@ mod tests {
             (0..500).map(|n| visit(n, random.below(1 << 28) as u64)).collect();
         let small: Vec<Visit> = (0..500).map(|n| visit(n, random.below(4096) as u64)).collect();
         let same: Vec<Visit> = (0..500).map(|n| visit(n, 64)).collect();
-        let found = streams(&[anywhere, small, same]);
-        assert_eq!((found.steps.0, found.bytes_per_sample), (0, None));
+        let found = streams(&[anywhere, small, same].map(of_thread(0)));
+        assert_eq!((found.steps.0, found.rate(|_| 500, 1e-3, 1.0)), (0, None));
         assert_eq!(streams(&[]).steps, (0, 0));
     }
 }

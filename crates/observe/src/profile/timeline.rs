@@ -6,10 +6,15 @@
 //! a running thread is sampled once per (jittered) period of CPU time
 //! if two of its samples are d apart, it was therefore not running for at least d - longest period
 //! ```
+//!
+//! This holds only if the timer runs exactly while the thread does, in user and kernel mode, and no
+//! sample is lost. Otherwise, gaps are not determined.
 
 use super::stacks::Resolved;
-use linerate_record::profile::{FunctionThen, Gap, ThreadTimeline, TimeSlice, Timeline};
-use linerate_record::stats::share_interval;
+use linerate_record::profile::{
+    FunctionThen, Gap, SamplingMethod, ThreadTimeline, TimeSlice, Timeline,
+};
+use linerate_record::stats::{Estimate, share_interval};
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,9 +27,9 @@ const MOST_GAPS: usize = 50;
 const MOST_FUNCTIONS: usize = 10;
 /// Minimum number of samples for a thread's gaps to be reported.
 const LEAST_SAMPLES: usize = 50;
-/// Longest period between two samples of a running thread, relative to the sampling period: 10 %
+/// Longest period between two samples of a running thread, relative to the sampling period: 2 %
 /// jitter, plus the few microseconds that the kernel takes to deliver a sample.
-const LONGEST_PERIOD: f64 = 1.15;
+const LONGEST_PERIOD: f64 = 1.07;
 /// Minimum share of the samples for a function to be compared.
 const LEAST_SHARE: f64 = 0.01;
 const SEED: u64 = 0x7469_6d65;
@@ -39,6 +44,20 @@ pub(super) struct Around {
     pub(super) tier: Tier,
     pub(super) slices: Vec<TimeSlice>,
     pub(super) losses: Option<String>,
+    /// Why samples do not show when a thread was not running; `None` if they do.
+    pub(super) no_gaps: Option<String>,
+}
+
+/// Returns why gaps between samples do not show that a thread was not running; `None` if they do.
+pub(super) fn no_gaps(sampling: &SamplingMethod, is_clock: bool, lost: u64) -> Option<String> {
+    let reason = match (is_clock, sampling.is_by_cpu, sampling.has_kernel, lost) {
+        (false, ..) => "cycles are sampled, and how long they take varies with the frequency",
+        (_, true, ..) => "whole CPUs are sampled, so threads that run briefly are rarely sampled",
+        (_, _, false, _) => "the kernel is not sampled, so system calls look like gaps",
+        (.., 1..) => "samples were lost, which looks like gaps",
+        (true, false, true, 0) => return None,
+    };
+    Some(reason.to_owned())
 }
 
 /// Computes the timeline. `place` maps thread numbers to indices in the report; `indices` does the
@@ -65,7 +84,7 @@ pub(super) fn timeline(
     for thread in order {
         let Some(at_s) = by_thread.get_mut(&thread) else { continue };
         at_s.sort_by(f64::total_cmp);
-        if at_s.len() >= LEAST_SAMPLES {
+        if around.no_gaps.is_none() && at_s.len() >= LEAST_SAMPLES {
             gaps.extend(gaps_of(thread, at_s, period_s));
         }
         if threads.len() < MOST_THREADS {
@@ -79,9 +98,9 @@ pub(super) fn timeline(
     gaps.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     gaps.truncate(MOST_GAPS);
     gaps.sort_by(|a, b| a.begins_s.total_cmp(&b.begins_s));
-    let (slices, losses) = (around.slices, around.losses);
+    let Around { slices, losses, no_gaps, .. } = around;
     let functions = Vec::new();
-    let mut timeline = Timeline { bin_s, threads, slices, losses, gaps, functions };
+    let mut timeline = Timeline { bin_s, threads, slices, losses, gaps, no_gaps, functions };
     timeline.functions = functions_then(&timeline, resolved, indices, around.tier);
     Some(timeline)
 }
@@ -96,7 +115,7 @@ fn gaps_of(thread: u32, at_s: &[f64], period_s: f64) -> Vec<Gap> {
 }
 
 /// Compares each function's share of the samples in disturbed slices (with gaps or losses) with its
-/// share in the other slices.
+/// share in the other slices. Returns the functions whose shares differ by more than their errors.
 fn functions_then(
     timeline: &Timeline,
     resolved: &Resolved,
@@ -134,7 +153,7 @@ fn functions_then(
         let (otherwise, then) = (share(0, function), share(1, function));
         let figure = |estimate| Figure::number("ratio", estimate, tier, METHOD);
         let is_large = otherwise.value.max(then.value) >= LEAST_SHARE;
-        is_large.then(|| {
+        (is_large && differ(&then, &otherwise)).then(|| {
             let difference = (then.value - otherwise.value).abs();
             let (then, otherwise) = (figure(then), figure(otherwise));
             (difference, FunctionThen { function, then, otherwise })
@@ -148,6 +167,11 @@ fn functions_then(
     found.into_iter().map(|(_, then)| then).collect()
 }
 
+/// Returns whether two shares differ by more than their errors.
+fn differ(one: &Estimate, other: &Estimate) -> bool {
+    one.low > other.high || one.high < other.low
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +183,7 @@ mod tests {
         let mut random = Random::new(3);
         let (mut ran_s, mut at_s) = (0.0, Vec::new());
         loop {
-            ran_s += period_s * (0.9 + 0.2 * random.uniform());
+            ran_s += period_s * (0.98 + 0.04 * random.uniform());
             // The wall time at which this much CPU time has been used.
             let mut wall_s = ran_s;
             for (begins_s, seconds) in pauses {
@@ -184,6 +208,30 @@ mod tests {
             assert!((gap.begins_s - begins_s).abs() <= 1.2e-3, "{gap:?}");
             assert!(gap.seconds <= seconds && gap.seconds >= seconds - 0.5e-3, "{gap:?}");
         }
+    }
+
+    #[test]
+    fn gaps_are_determined_only_where_every_running_thread_is_sampled() {
+        let exact = SamplingMethod {
+            is_by_cpu: false,
+            has_kernel: true,
+            ..linerate_record::fixtures::profile().sampling
+        };
+        assert_eq!(no_gaps(&exact, true, 0), None);
+        let of_cpus = SamplingMethod { is_by_cpu: true, ..exact.clone() };
+        let of_user = SamplingMethod { has_kernel: false, ..exact.clone() };
+        for (sampling, is_clock, lost) in
+            [(&exact, false, 0), (&exact, true, 1), (&of_cpus, true, 0), (&of_user, true, 0)]
+        {
+            assert!(no_gaps(sampling, is_clock, lost).is_some(), "{is_clock} {lost}");
+        }
+    }
+
+    #[test]
+    fn shares_differ_only_by_more_than_their_errors() {
+        let share = |hits: f64| share_interval(&[hits; 20], &[100.0; 20], SEED);
+        assert!(!differ(&share(10.0), &share(10.5)));
+        assert!(differ(&share(10.0), &share(20.0)) && differ(&share(20.0), &share(10.0)));
     }
 
     #[test]

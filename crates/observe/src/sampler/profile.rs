@@ -39,14 +39,14 @@ pub(super) const SEED: u64 = 0x6c69_6e65;
 /// polling, and `busy` the fraction of CPU time spent on work.
 pub(super) fn profile(
     id: ThreadId,
-    slices: &[Slice],
+    slices: &[&Slice],
     names: &Names,
     (separated, busy): (&Result<Separated, CannotTell>, Result<Estimate, CannotTell>),
 ) -> ThreadProfile {
     let separated = separated.as_ref();
     ThreadProfile {
         id,
-        samples: slices.iter().map(Slice::samples).sum(),
+        samples: slices.iter().map(|slice| slice.samples()).sum(),
         functions: functions(slices, names, separated.ok()),
         busy: figure("ratio", busy),
         cost_ns: figure("ns/packet", separated.map(|found| found.cost_ns).map_err(|e| *e)),
@@ -63,7 +63,7 @@ fn figure(unit: &str, estimate: Result<Estimate, CannotTell>) -> Figure {
     }
 }
 
-fn functions(slices: &[Slice], names: &Names, separated: Option<&Separated>) -> Vec<FunctionTime> {
+fn functions(slices: &[&Slice], names: &Names, separated: Option<&Separated>) -> Vec<FunctionTime> {
     let mut counts = BTreeMap::<u32, u64>::new();
     for &(place, count) in slices.iter().flat_map(|slice| &slice.counts) {
         *counts.entry(names.places[place as usize].function).or_default() += u64::from(count);

@@ -133,7 +133,8 @@ impl Sampled {
         is_due: bool,
     ) -> ThreadProfile {
         let last = |slices: usize| &self.history[self.history.len().saturating_sub(slices)..];
-        let (recent, history, window) = (last(extent.recent), last(extent.history), last(window));
+        let (history, window) = (last(extent.history), last(window));
+        let recent = recent(&self.history, extent.recent);
         let seed = profile::SEED ^ u64::from(id.tid);
         let separated = match (&self.separated, asleep > polling::MAX_ASLEEP) {
             (_, true) => Err(CannotTell::Sleeps(asleep)),
@@ -147,7 +148,7 @@ impl Sampled {
         let profile = ThreadProfile {
             memory: accesses::memory_use(&self.accesses, self.samples),
             cipher_instructions: self.cipher_instructions(),
-            ..profile::profile(id, recent, names, (&separated, busy))
+            ..profile::profile(id, &recent, names, (&separated, busy))
         };
         if asleep <= polling::MAX_ASLEEP {
             self.separated = Some(separated);
@@ -241,6 +242,14 @@ impl Sampled {
             _ => Ok(()),
         };
     }
+}
+
+/// Returns the last `slices` slices in which a thread was sampled or hardly ran, latest first.
+fn recent(history: &[Slice], slices: usize) -> Vec<&Slice> {
+    /// CPU time from which on a slice has samples, unless the thread's event was off.
+    const SAMPLED_NS: u64 = 30_000_000;
+    let was_on = |slice: &&Slice| !slice.counts.is_empty() || slice.run_ns < SAMPLED_NS;
+    history.iter().rev().filter(was_on).take(slices).collect()
 }
 
 /// Converts counts by code location to counts by code block.

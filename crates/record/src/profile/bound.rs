@@ -170,10 +170,13 @@ pub enum BoundMeasure {
     OneAddress,
     /// Memory in use, in bytes, estimated from sampled addresses.
     WorkingSet,
+    /// Memory in use by the thread with the most sampled accesses, in bytes.
+    ThreadWorkingSet,
     /// Share of accesses made by streaming instructions: those whose successive addresses advance
     /// by a roughly constant stride.
     Streamed,
-    /// Rate at which the streams advance, in bytes per second of CPU time.
+    /// Rate at which the streams of all threads together advance while at least one of these
+    /// threads runs, in bytes per second.
     StreamRate,
     /// Code in use, in bytes, estimated from sampled instructions.
     CodeSize,
@@ -216,6 +219,7 @@ impl BoundMeasure {
             Self::ContendedBytes => "at contended bytes",
             Self::OneAddress => "at one address",
             Self::WorkingSet => "working set",
+            Self::ThreadWorkingSet => "working set of one thread",
             Self::Streamed => "accesses in streams",
             Self::StreamRate => "rate of streams",
             Self::CodeSize => "code in use",
@@ -242,9 +246,17 @@ pub struct MachineLimits {
     pub l2_bytes: Option<u64>,
     /// Size of the last-level cache in bytes; `null` if unknown.
     pub last_level_bytes: Option<u64>,
-    /// Memory read bandwidth of one thread in bytes per second, as measured by `linerate memory`;
-    /// `null` if it was not measured.
+    /// Number of last-level caches of this size, each of which serves a part of the CPUs; `null` if
+    /// unknown.
+    #[serde(default)]
+    pub last_level_caches: Option<u32>,
+    /// Memory read bandwidth of `read_threads` threads together in bytes per second, as measured by
+    /// `linerate memory`; `null` if it was not measured.
     pub read_bytes_per_s: Option<f64>,
+    /// Number of threads of `read_bytes_per_s`: at least as many as the program has running at the
+    /// same time. `null` in older records, where it is 1, and without a bandwidth.
+    #[serde(default)]
+    pub read_threads: Option<u32>,
 }
 
 /// Simulated counts of the program's functions, from a run of the same command under Valgrind.

@@ -64,10 +64,14 @@ pub struct Timeline {
     /// Counters from which `lost` in the slices is read; `null` if losses are not counted.
     pub losses: Option<String>,
     /// The longest gaps between a thread's samples, in chronological order. At most 50; threads
-    /// with fewer than 50 samples are not examined.
+    /// with fewer than 50 samples are not examined. Empty if `no_gaps` is set.
     pub gaps: Vec<Gap>,
-    /// Functions whose share differs between slices with losses or gaps and all other slices,
-    /// largest difference first. Empty unless there are slices of both kinds.
+    /// Why gaps were not determined; `null` if they were.
+    #[serde(default)]
+    pub no_gaps: Option<String>,
+    /// Functions whose share differs between slices with losses or gaps and all other slices by
+    /// more than their intervals, largest difference first. Empty unless there are slices of both
+    /// kinds.
     pub functions: Vec<FunctionThen>,
 }
 
@@ -148,6 +152,7 @@ mod tests {
             slices: Vec::new(),
             losses: None,
             gaps: vec![Gap { thread: 0, begins_s: 1.5, seconds: 0.5 }],
+            no_gaps: None,
             functions: Vec::new(),
         };
         let is_disturbed = |begins_s, lost| timeline.is_disturbed(&slice(begins_s, lost));

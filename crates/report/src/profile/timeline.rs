@@ -137,6 +137,9 @@ impl Cells<'_> {
 }
 
 fn gaps(report: &ProfileReport, timeline: &Timeline, most: usize, style: &Style) -> String {
+    if let Some(reason) = &timeline.no_gaps {
+        return line("gaps", &format!("not determined: {}", clean(reason)), style);
+    }
     let mut gaps: Vec<_> = timeline.gaps.iter().collect();
     gaps.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let mut grid = Grid::new(&["gap of", ">at s", ">at least ms"]);

@@ -7,7 +7,7 @@ use crate::sampler::functions::Functions;
 use crate::sampler::kernel::Kernel;
 use crate::sampler::polling::Place;
 use linerate_record::why::Unread;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Seek;
 use std::os::unix::fs::FileExt;
@@ -33,6 +33,8 @@ const ANONYMOUS: &str = "[anon]";
 pub(crate) struct Names {
     /// Code without function names, and the reason.
     pub unread: Vec<Unread>,
+    /// Whether kernel code was sampled, and the kernel hides the names of all of it.
+    pub hides_kernel: bool,
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
     /// Code block number of each code location (spot).
@@ -85,6 +87,8 @@ pub(crate) struct Resolver {
     /// when it was read; `None` if there was no file to read.
     maps: Vec<Option<(u64, PerfMap)>>,
     kernel: Kernel,
+    /// Whether a kernel function was found.
+    has_kernel_names: bool,
     place_numbers: HashMap<(u32, u64), u32>,
     function_numbers: HashMap<FunctionName, u32>,
 }
@@ -92,7 +96,12 @@ pub(crate) struct Resolver {
 impl Resolver {
     /// Reads the kernel functions at `addresses`.
     pub(super) fn read_kernel(&mut self, addresses: impl Iterator<Item = u64>) {
-        self.kernel.read(addresses.collect());
+        let addresses: BTreeSet<u64> = addresses.collect();
+        self.kernel.read(addresses.clone());
+        self.has_kernel_names |=
+            addresses.iter().any(|address| self.kernel.find(*address).is_some());
+        self.names.hides_kernel |= !addresses.is_empty();
+        self.names.hides_kernel &= !self.has_kernel_names;
     }
 
     /// Returns the functions of a file, if it has any.

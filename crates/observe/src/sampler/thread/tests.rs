@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples a thread that switches all the time, because it and another thread wake each other.
 
+use super::recent;
 use crate::procfs::task::SchedStat;
+use crate::sampler::polling::Slice;
 use crate::sampler::{Sampler, ThreadId};
 use std::sync::mpsc::channel;
 
@@ -72,4 +74,24 @@ fn without_them_it_is_sampled_in_some_slices() {
     // are not sampled comes from the scheduler.
     assert!(samples[0] > 0 && samples.contains(&0), "{samples:?}");
     assert!(run_ns.iter().all(|ns| *ns > 0), "{run_ns:?}");
+}
+
+#[test]
+fn slices_without_sampling_are_passed_over() {
+    let slice = |run_ns, samples| Slice {
+        run_ns,
+        packets: None,
+        counts: if samples > 0 { vec![(0, samples)] } else { Vec::new() },
+    };
+    // Every fourth slice is sampled; the thread always runs.
+    let history: Vec<Slice> =
+        (1..=40).map(|n| slice(250_000_000, if n % 4 == 0 { n } else { 0 })).collect();
+    let samples = |history: &[Slice], slices| -> Vec<u64> {
+        recent(history, slices).iter().map(|slice| slice.samples()).collect()
+    };
+    assert_eq!(samples(&history, 3), [40, 36, 32]);
+    // A thread that has gone to sleep has no recent samples.
+    let mut asleep = history;
+    asleep.extend(vec![slice(0, 0); 3]);
+    assert_eq!(samples(&asleep, 3), [0, 0, 0]);
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many cycles there are in a second of CPU time.
+
+use linerate_linux::perf::{self, Request, Target};
+use linerate_linux::thread_cpu_time_ns;
+use std::hint::black_box;
+
+/// CPU time of the measurement. The CPU's frequency has already risen by then, because the cost of
+/// a sample was measured before.
+const NS: u64 = 2_000_000;
+
+/// Counts an event in this thread for 2 ms of CPU time; returns its number per second. `None` if it
+/// is not counted.
+pub(super) fn per_second(request: Request) -> Option<f64> {
+    /// Iterations between two looks at the clock, which is a system call: enough that hardly any
+    /// time is spent in the kernel, where the event may not count.
+    const STEPS: u32 = 20_000;
+    let request = Request { inherit: false, disabled: false, ..request };
+    let event = perf::open(&request, Target::CurrentThread, None).ok()?;
+    let before = event.read().ok()?;
+    let end_ns = thread_cpu_time_ns() + NS;
+    while thread_cpu_time_ns() < end_ns {
+        for step in 0..STEPS {
+            black_box(step);
+        }
+    }
+    let after = event.read().ok()?;
+    let events = after.values().first()?.checked_sub(*before.values().first()?)?;
+    let ns = after.running_ns.checked_sub(before.running_ns)?;
+    let per_second = events as f64 * 1e9 / ns as f64;
+    (per_second.is_finite() && per_second >= 1e6).then_some(per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::CPU_CLOCK;
+
+    #[test]
+    fn an_event_is_counted_per_second_of_cpu_time() {
+        // This event counts nanoseconds of CPU time.
+        let request = Request { exclude_kernel: true, ..Request::new(CPU_CLOCK) };
+        match per_second(request) {
+            Some(rate) => assert!((0.9e9..1.1e9).contains(&rate), "{rate}"),
+            None => eprintln!("SKIP: counting is not permitted"),
+        }
+    }
+}
