@@ -35,16 +35,16 @@ impl<'a> Load<'a> {
         let turns: Vec<Poll> = self.world.second_inputs(self.setup, stages).collect();
         // Each input's task is followed by one task for each second input.
         let inputs = strand.tasks.iter().step_by(1 + turns.len());
-        let in_vain: f64 = inputs.map(|task| task.idle_polls as f64).sum();
+        let empty_polls: f64 = inputs.map(|task| task.idle_polls as f64).sum();
         let blocked: f64 = strand.tasks.iter().map(|task| task.blocked as f64).sum();
         let turn = |of: fn(&Poll) -> f64| turns.iter().map(of).sum::<f64>();
-        let instructions =
-            (in_vain + blocked) * work.poll_instructions + in_vain * turn(|poll| poll.instructions);
+        let instructions = (empty_polls + blocked) * work.poll_instructions
+            + empty_polls * turn(|poll| poll.instructions);
         let stalls = work.poll_ns * self.outcome.clock_hz / 1e9
             + self.setup.slow_cycles
             + turn(|poll| poll.empty_stall_cycles);
         let waits = strand.waited as f64 / (strand.instructions as f64).max(1.0);
-        let cycles = instructions * (1.0 + work.bubble_cycles + waits) + in_vain * stalls;
+        let cycles = instructions * (1.0 + work.bubble_cycles + waits) + empty_polls * stalls;
         (1.0 - cycles / self.outcome.cycles as f64).clamp(0.0, 1.0)
     }
 

@@ -52,8 +52,8 @@ impl<'a> Simulated<'a> {
         self.kpps >= LINE_REACHED * self.simulator.line()
     }
 
-    /// Returns the name of the path's bottleneck strand if that strand has no time to poll in vain;
-    /// `None` if no strand is saturated.
+    /// Returns the name of the path's bottleneck strand if it is saturated, so that its polls are
+    /// never empty; `None` if no strand is.
     pub(super) fn saturated(&self) -> Option<&'a str> {
         let (_, strand, share) = self.most();
         (share >= SATURATED).then_some(&strand.name)

@@ -67,8 +67,8 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
         let at_longest = three_digits(100.0 * share);
         format!(
             "{shown} is too slow for {on_line} at every frame size: it fills {at_longest} % of the \
-             line with {LONGEST_FRAME}-byte frames and {percent} % with 64-byte frames, if a packet \
-             costs the same at every size"
+             line with {LONGEST_FRAME}-byte frames and {percent} % with 64-byte frames, if a \
+             packet costs the same at every size"
         )
     } else {
         let from = found.holds_from_bytes.ceil();
