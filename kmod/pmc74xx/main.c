@@ -19,6 +19,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpu.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -195,7 +196,7 @@ static int choose(void)
 	return 0;
 }
 
-/* The functions below run on the processor whose registers they access. */
+/* Except for read_any, the functions below run on the processor whose registers they access. */
 
 static void read_all(struct registers *to)
 {
@@ -213,6 +214,14 @@ static void read_all(struct registers *to)
 static void read_here(void *to)
 {
 	read_all(to);
+}
+
+/* Reads the registers of whichever processor this runs on. */
+static void read_any(struct registers *to)
+{
+	get_cpu();
+	read_all(to);
+	put_cpu();
 }
 
 static void start_here(void *unused)
@@ -263,6 +272,7 @@ static int show(struct seq_file *file, void *unused)
 	struct registers now;
 	u32 cpu, counter;
 
+	cpus_read_lock();
 	for_each_online_cpu(cpu) {
 		smp_call_function_single(cpu, read_here, &now, 1);
 		seq_printf(file, "cpu %u MMCR0 %#010x MMCR1 %#010x MMCR2 %#010x\n", cpu, now.mmcr0,
@@ -274,6 +284,7 @@ static int show(struct seq_file *file, void *unused)
 				   selection, name_of(counter, selection), now.pmc[counter]);
 		}
 	}
+	cpus_read_unlock();
 	return 0;
 }
 
@@ -303,10 +314,14 @@ static bool reads_back(void)
 	const u32 wanted_threshold = threshold << LR_PPC74XX_MMCR0_THRESHOLD_SHIFT;
 	const u32 wanted_mmcr2 = threshold_by_32 ? LR_PPC74XX_MMCR2_BY_32 : 0;
 	struct registers now;
+	u32 counter, ummcr0, ummcr1;
 	bool is_right;
-	u32 counter;
 
+	get_cpu();
 	read_all(&now);
+	ummcr0 = lr_ppc74xx_read_ummcr0();
+	ummcr1 = lr_ppc74xx_read_ummcr1();
+	put_cpu();
 	is_right = (now.mmcr0 & LR_PPC74XX_MMCR0_THRESHOLD) == wanted_threshold &&
 		   now.mmcr2 == wanted_mmcr2;
 	for (counter = 1; counter <= here->counters; counter++) {
@@ -317,8 +332,7 @@ static bool reads_back(void)
 		is_right &= selection == selected[counter];
 	}
 	pr_info("MMCR0 %#010x MMCR1 %#010x, user's UMMCR0 %#010x UMMCR1 %#010x: %s\n", now.mmcr0,
-		now.mmcr1, lr_ppc74xx_read_ummcr0(), lr_ppc74xx_read_ummcr1(),
-		is_right ? "as written" : "not as written");
+		now.mmcr1, ummcr0, ummcr1, is_right ? "as written" : "not as written");
 	return is_right;
 }
 
@@ -372,12 +386,12 @@ static void __exit pmc74xx_exit(void)
 
 	remove_proc_entry(EVENTS_NAME, NULL);
 	remove_proc_entry(KBUILD_MODNAME, NULL);
-	read_all(&last);
+	read_any(&last);
 	for (counter = 1; counter <= here->counters; counter++)
 		counted |= last.pmc[counter];
 	on_each_cpu(restore_here, NULL, 1);
 	release_pmc_hardware();
-	read_all(&now);
+	read_any(&now);
 	pr_info("unloaded: %s; MMCR0 %#010x MMCR1 %#010x\n",
 		counted ? "counted" : "all counts are 0, as an emulator's are", now.mmcr0,
 		now.mmcr1);

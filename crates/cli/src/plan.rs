@@ -55,7 +55,7 @@ const SIMULATED_CYCLES: u64 = 2_000_000;
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct PlanArgs {
-    /// The packet path, as TOML (default: the record's)
+    /// The packet path, as TOML (not needed with a record of regions, import or why)
     #[arg(value_name = "PATH.toml", required_unless_present = "from")]
     path: Option<PathBuf>,
     /// The machine: this, t1, t2, or a TOML file

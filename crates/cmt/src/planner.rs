@@ -23,6 +23,7 @@ mod basis;
 mod bound;
 mod changes;
 mod error;
+mod load;
 mod rates;
 mod relocate;
 mod setup;
@@ -261,9 +262,11 @@ impl Planner for Planning<'_> {
 
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
         let after = self.simulated(predicted);
-        let busy = match after.is_line_reached() {
-            true => String::new(),
-            false => format!(", or any idle polls on worker {},", after.most().1.name),
+        let busy = match after.saturated() {
+            Some(worker) if !after.is_line_reached() => {
+                format!(", or any idle polls on worker {worker},")
+            }
+            _ => String::new(),
         };
         let sentence = format!(
             "run it on such a machine and measure a flow's packet rate: a rate below {} kpps{busy} \

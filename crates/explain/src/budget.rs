@@ -14,12 +14,9 @@
 //! per-packet work.
 
 use linerate_cmt::processor::{FRAME_MIN, Processor};
+pub use linerate_record::budget::GAP_BYTES;
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
-
-/// On-wire overhead in bytes: 8 for preamble and start delimiter, 12 for the inter-frame gap (IEEE
-/// 802.3).
-pub const GAP_BYTES: f64 = 20.0;
 
 /// Size in bytes of the frame check sequence (IEEE 802.3), which captures omit.
 pub const FCS_BYTES: f64 = 4.0;

@@ -8,6 +8,7 @@ mod sim;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::{costs_of, of_strand};
 use linerate_explain::questions::{Inquiry, QUESTIONS, ask};
+use linerate_explain::regions::as_strands;
 use linerate_record::answers::{Answer, AnswerVerdict};
 use linerate_record::run::RunReport;
 use linerate_record::strands::{ForeignFormat, Machine, StrandCounts, StrandEvent, StrandsReport};
@@ -140,6 +141,20 @@ fn a_record_of_why_is_asked_only_what_it_can_answer() {
     assert_eq!(bound.verdict, AnswerVerdict::CannotTell);
     assert!(bound.sentence.contains("a why record lacks the data"), "{bound:?}");
     assert!(bound.next.is_some_and(|next| next.starts_with("linerate profile PID")));
+}
+
+/// The fixture's region was entered once, around a loop over all packets.
+#[test]
+fn only_vectors_of_vpp_have_a_size_at_which_they_are_full() {
+    let Body::Regions(regions) = fixtures::record("regions").body else { panic!("regions") };
+    let sentence = |format: ForeignFormat| {
+        let strands = StrandsReport { format, ..as_strands(&regions, Some(3e9)) };
+        answer(&asked(&record(Body::Strands(Box::new(strands)))), "bottleneck").sentence
+    };
+    let (of_regions, of_vpp) = (sentence(ForeignFormat::Regions), sentence(ForeignFormat::Vpp));
+    assert!(of_regions.starts_with("`program/work` on thread "), "{of_regions}");
+    assert!(!of_regions.contains("vectors"), "{of_regions}");
+    assert!(of_vpp.contains("vectors are full"), "{of_vpp}");
 }
 
 #[test]

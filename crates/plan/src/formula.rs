@@ -303,9 +303,17 @@ impl Planner for Planning<'_> {
         ];
         let parts = self.costs.stages[stages].iter().chain(ends.into_iter().flatten());
         let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_s);
-        let load = loads(self.given().pair(), self.costs, self.env)[segment];
-        let most = parts.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
+        let load = ns(loads(self.given().pair(), self.costs, self.env)[segment]);
         let worker = format!("{segment}.0");
+        if self.is_enough(self.written.kpps) {
+            let line = three_digits(self.subject.line_kpps.unwrap_or_default());
+            let sentence = format!(
+                "limited by line rate: all {line} kpps get through; the busiest worker, {worker}, \
+                 takes {load} ns per packet"
+            );
+            return Bottleneck { stage: None, worker: None, sentence };
+        }
+        let most = parts.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
         let within = most.map_or(String::new(), |most| {
             format!(
                 "; `{}` takes {} ns per packet, more than any other part",
@@ -315,10 +323,7 @@ impl Planner for Planning<'_> {
         });
         Bottleneck {
             stage: most.map(|stage| stage.name.clone()),
-            sentence: format!(
-                "worker {worker} is the bottleneck at {} ns per packet{within}",
-                ns(load)
-            ),
+            sentence: format!("worker {worker} is the bottleneck at {load} ns per packet{within}"),
             worker: Some(worker),
         }
     }
@@ -326,6 +331,9 @@ impl Planner for Planning<'_> {
     fn workers(&self) -> Vec<PlannedWorker> {
         let loads = loads(self.given().pair(), self.costs, self.env);
         let busiest = loads.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let Setting { mapping, burst } = self.given();
+        let kpps = self.written.evidence.kpps.value;
+        let passed = self.limits.passed_by_line(kpps, mapping.workers(), *burst);
         let written = &self.subject.path.mapping.segments;
         let mut workers = Vec::new();
         for (index, segment) in self.given().mapping.segments.iter().enumerate() {
@@ -339,7 +347,7 @@ impl Planner for Planning<'_> {
                 name: format!("{index}.{replica}"),
                 runs: runs(self.subject.path, segment.stages.clone()),
                 cpu: written[index].cpus.get(replica as usize).copied(),
-                utilisation: figure("ratio", loads[index] / busiest),
+                utilisation: figure("ratio", passed * loads[index] / busiest),
                 ns_per_packet: figure("ns/packet", ns),
                 cpi: Figure::absent(
                     "cycles/instruction",

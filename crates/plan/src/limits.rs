@@ -84,11 +84,25 @@ impl Limits {
         known.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
+    /// Returns the fraction of a CPU that the quota grants each of `workers` workers, 0 to 1.
+    fn granted(&self, workers: usize) -> f64 {
+        self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0))
+    }
+
+    /// Returns the fraction of an uncapped predicted rate, in kpps over all flows, that line rate
+    /// lets through, 0 to 1; 1 if another limit is lower. The busiest worker is busy for this
+    /// fraction of the time that it is granted.
+    pub fn passed_by_line(&self, kpps: f64, workers: usize, burst: u32) -> f64 {
+        match self.of(workers, burst) {
+            Some((most, Bound::Line)) => (most / (kpps * self.granted(workers))).min(1.0),
+            _ => 1.0,
+        }
+    }
+
     /// Scales a predicted rate by the CPU quota, if any, and caps it at the lowest limit on a
     /// mapping with `workers` workers.
     pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
-        let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
-        let kpps = kpps.scale(granted);
+        let kpps = kpps.scale(self.granted(workers));
         let Some((most, _)) = self.of(workers, burst) else { return kpps };
         let [value, low, high] = [kpps.value, kpps.low, kpps.high].map(|kpps| kpps.min(most));
         Estimate { value, low, high, ..kpps }
@@ -155,6 +169,17 @@ mod tests {
         assert_eq!((capped.value, capped.low, capped.high), (1500.0, 1000.0, 1500.0));
         let sentence = limits.sentence(rate(2000.0, 1000.0, 9000.0), 2, 32);
         assert!(sentence.is_some_and(|text| text.starts_with("the line rate")));
+    }
+
+    #[test]
+    fn only_the_line_leaves_the_busiest_worker_idle() {
+        let passed = |line, quota, kpps| limits(line, quota).passed_by_line(kpps, 2, 32);
+        assert_eq!(passed(None, None, 2000.0), 1.0);
+        assert_eq!(passed(Some(1500.0), None, 2000.0), 0.75);
+        assert_eq!(passed(Some(1500.0), None, 1000.0), 1.0);
+        // With half a CPU per worker, 2000 kpps become 1000.
+        assert_eq!(passed(Some(500.0), Some(1.0), 2000.0), 0.5);
+        assert_eq!(passed(Some(1500.0), Some(1.0), 2000.0), 1.0, "the quota is lower");
     }
 
     #[test]

@@ -4,6 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
+/// On-wire overhead in bytes: 8 for preamble and start delimiter, 12 for the inter-frame gap (IEEE
+/// 802.3).
+pub const GAP_BYTES: f64 = 20.0;
+
+/// Length in bytes of the longest untagged frame that every Ethernet device accepts, FCS included
+/// (IEEE 802.3).
+pub const LONGEST_FRAME: f64 = 1518.0;
+
 /// The per-packet budget of a processor at line rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -135,4 +143,13 @@ pub struct Shortfall {
     /// Capacity as a fraction of line rate at the minimum frame size, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line_at_shortest: f64,
+}
+
+impl Shortfall {
+    /// Returns the capacity as a fraction of line rate with frames of [`LONGEST_FRAME`] bytes, if
+    /// not even those reach line rate.
+    pub fn share_at_longest(&self) -> Option<f64> {
+        let is_short = self.holds_from_bytes > LONGEST_FRAME;
+        is_short.then(|| (LONGEST_FRAME + GAP_BYTES) / (self.holds_from_bytes + GAP_BYTES))
+    }
 }

@@ -5,7 +5,7 @@
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, percent, significant, whole};
-use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall};
+use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, LONGEST_FRAME, Shortfall};
 use linerate_record::units::{BitsPerSecond, Kpps};
 
 /// Formats the per-packet budget at line rate.
@@ -162,32 +162,37 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
 }
 
 fn shortfall(report: &BudgetReport, style: &Style) -> String {
-    let Some(Shortfall {
-        packets_per_s,
-        frame_bytes,
-        share_of_line,
-        holds_from_bytes,
-        share_of_line_at_shortest,
-    }) = report.shortfall
-    else {
+    let Some(shortfall) = &report.shortfall else {
         return String::new();
     };
-    let rate = Kpps(packets_per_s / 1e3);
+    let rate = Kpps(shortfall.packets_per_s / 1e3);
     let measured = format!(
         "{rate} with {}-byte frames: {} % of line rate",
-        significant(frame_bytes),
-        percent(share_of_line),
+        significant(shortfall.frame_bytes),
+        percent(shortfall.share_of_line),
     );
-    let holds = if share_of_line_at_shortest >= 1.0 {
-        "line rate is sustained with the shortest frames".to_owned()
-    } else {
-        format!(
-            "line rate is sustained for frames of {} bytes or more; the shortest frames reach {} % \
-             of it",
-            whole(holds_from_bytes.ceil()),
-            percent(share_of_line_at_shortest),
-        )
-    };
+    let holds = holds(shortfall);
     let if_flat = format!("{holds}, if the cost per packet does not depend on frame size");
     line("measured", &measured, style) + &line("holds", &if_flat, style)
+}
+
+/// Describes the frame sizes with which the path sustains line rate.
+fn holds(shortfall: &Shortfall) -> String {
+    let shortest = shortfall.share_of_line_at_shortest;
+    if shortest >= 1.0 {
+        return "line rate is sustained with the shortest frames".to_owned();
+    }
+    let shortest = percent(shortest);
+    match shortfall.share_at_longest() {
+        Some(longest) => format!(
+            "line rate is sustained at no standard frame size; {LONGEST_FRAME}-byte frames reach \
+             {} % of it, the shortest {shortest} %",
+            percent(longest)
+        ),
+        None => format!(
+            "line rate is sustained for frames of {} bytes or more; the shortest frames reach \
+             {shortest} % of it",
+            whole(shortfall.holds_from_bytes.ceil()),
+        ),
+    }
 }

@@ -16,6 +16,10 @@
  *   - a fault that should end the process does so by recurring: if another thread has resolved it
  *     in between, the process continues, without our handlers.
  *
+ * Threads that copy must not block SIGSEGV or SIGBUS: the kernel ends the process on a blocked
+ * fault. For the same reason, a handler of either signal must not copy, unless its action has
+ * SA_NODEFER.
+ *
  * Handlers that other code installs after ours are compatible if they pass on the faults that they
  * do not handle themselves. Otherwise they also intercept the faults of our copies.
  */

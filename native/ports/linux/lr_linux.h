@@ -46,8 +46,9 @@ void lr_linux_select(void);
 void lr_linux_use(const struct lr_variant *scalar, const struct lr_variant *vector);
 
 /*
- * Acquires the vector registers and returns 1, or returns 0 if they may not be used: in an
- * interrupt, on a processor without them, and wherever else the kernel does not allow it. Between
+ * Acquires the vector registers and returns 1, or returns 0 if they may not be used: on a
+ * processor without them, in an interrupt (on x86-64 only if it interrupted a use of vectors in the
+ * kernel or code with softirqs disabled), and wherever else the kernel does not allow it. Between
  * begin and end, do not sleep and do not call begin again.
  */
 int lr_linux_begin(void);

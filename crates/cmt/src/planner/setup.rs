@@ -255,18 +255,23 @@ impl World<'_> {
             },
             outputs: outputs.clone(),
         };
-        let second = segment.stages.clone().filter(|stage| !setup.relieved.contains(stage));
         let second: Vec<Task> =
-            second.filter_map(|stage| self.second_input(&self.works[stage])).collect();
+            self.second_inputs(setup, segment.stages.clone()).map(never_finds).collect();
         let each = inputs.iter().zip(outputs).map(of);
         each.flat_map(|task| [task].into_iter().chain(second.iter().cloned())).collect()
     }
 
-    /// Returns the task that polls a second input, which never finds a packet; `None` if there is
-    /// no second input.
-    fn second_input(&self, work: &GivenWork) -> Option<Task> {
-        let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
-        has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
+    /// Returns the polls of the second inputs of `stages`, which never find a packet, except for
+    /// those that separate strands poll.
+    pub(super) fn second_inputs(
+        &self,
+        setup: &Setup,
+        stages: Range<usize>,
+    ) -> impl Iterator<Item = Poll> {
+        let own = stages.filter(|stage| !setup.relieved.contains(stage));
+        let works = own.map(|stage| &self.works[stage]);
+        let with_one = works.filter(|work| work.turn_instructions > 0.0 || work.turn_ns > 0.0);
+        with_one.map(|work| empty_poll(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
     /// Returns what a strand outside the path does.
@@ -275,11 +280,11 @@ impl World<'_> {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
                 bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
-                tasks: vec![empty_polls(
+                tasks: vec![never_finds(empty_poll(
                     beside.instructions,
                     self.cycles(beside.ns),
                     beside.slow_cycles,
-                )],
+                ))],
             },
         }
     }
@@ -295,15 +300,20 @@ impl World<'_> {
     }
 }
 
-fn empty_polls(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
+fn empty_poll(instructions: f64, cycles: f64, slow_cycles: f64) -> Poll {
+    Poll {
+        instructions: instructions.max(1.0),
+        packet_stall_cycles: 0.0,
+        empty_stall_cycles: cycles,
+        slow_cycles,
+    }
+}
+
+/// Returns a task whose polls never find a packet.
+fn never_finds(poll: Poll) -> Task {
     Task {
         input: Input::Nothing,
-        poll: Poll {
-            instructions: instructions.max(1.0),
-            packet_stall_cycles: 0.0,
-            empty_stall_cycles: cycles,
-            slow_cycles,
-        },
+        poll,
         work: Work { instructions: 1.0, misses: Misses::default(), units: Vec::new() },
         outputs: Vec::new(),
     }

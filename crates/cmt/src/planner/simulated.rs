@@ -3,9 +3,10 @@
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
+use super::load::{Load, SATURATED};
 use super::setup::{Outsiders, Setup};
 use super::simulator::Simulator;
-use crate::{Outcome, Stalls, StrandOutcome, TaskOutcome};
+use crate::{Outcome, Stalls, StrandOutcome};
 use linerate_plan::predictor::Predicted;
 use linerate_plan::search::runs;
 use linerate_record::plan::{Bottleneck, PlannedWorker};
@@ -23,6 +24,7 @@ pub(super) struct Simulated<'a> {
     /// Rate per flow in kpps.
     kpps: f64,
     outcome: &'a Outcome,
+    load: Load<'a>,
 }
 
 impl<'a> Simulated<'a> {
@@ -31,44 +33,15 @@ impl<'a> Simulated<'a> {
         predicted: &'a Predicted<Setup, Outcome>,
     ) -> Self {
         let Predicted { setting: setup, kpps, evidence: outcome } = predicted;
-        Self { simulator, setup, kpps: *kpps, outcome }
-    }
-
-    /// Returns each strand of the path with its segment's index.
-    fn of_path(&self) -> impl Iterator<Item = (usize, &'a StrandOutcome)> + use<'a> {
-        let (setup, outcome) = (self.setup, self.outcome);
-        let segments = setup.segments.iter().enumerate();
-        let segments = segments.flat_map(|(index, one)| one.cpus.iter().map(move |_| index));
-        segments.zip(&outcome.strands)
-    }
-
-    /// Returns the fraction of cycles that a strand in `segment` spends on packets. Empty polls are
-    /// excluded, along with their share of waiting for the pipe.
-    fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
-        let work = self.simulator.world.work(self.setup.segments[segment].stages.clone(), 1.0);
-        let polls = |of: fn(&TaskOutcome) -> u64| -> f64 {
-            strand.tasks.iter().map(of).sum::<u64>() as f64
-        };
-        // A second input is polled in every iteration, with or without a packet; only iterations
-        // without a packet are idle.
-        let inputs = strand.tasks.iter().filter(|task| task.packets + task.dropped > 0);
-        let in_vain: f64 = inputs.map(|task| task.idle_polls as f64).sum();
-        let looks = in_vain + polls(|task| task.blocked);
-        let instructions = looks * work.poll_instructions;
-        let waits = strand.waited as f64 / (strand.instructions as f64).max(1.0);
-        let cycles = instructions * (1.0 + work.bubble_cycles + waits)
-            + in_vain * (work.poll_ns * self.outcome.clock_hz / 1e9 + self.setup.slow_cycles);
-        (1.0 - cycles / self.outcome.cycles as f64).clamp(0.0, 1.0)
+        let load = Load { world: &simulator.world, setup, outcome };
+        Self { simulator, setup, kpps: *kpps, outcome, load }
     }
 
     /// Returns the path's bottleneck strand, with its segment and utilisation. Among equally busy
     /// strands, it is the first one in the last segment: earlier saturated strands drop the packets
     /// that this one does not accept, or wait to hand them off.
     pub(super) fn most(&self) -> (usize, &'a StrandOutcome, f64) {
-        let all = self
-            .of_path()
-            .map(|(segment, strand)| (segment, strand, self.utilisation(segment, strand)));
-        let all: Vec<_> = all.collect();
+        let all: Vec<_> = self.load.strands().collect();
         let highest = all.iter().map(|(.., share)| *share).fold(0.0, f64::max);
         let near = all.into_iter().filter(|(.., share)| *share >= BUSY_AS_ANY * highest);
         let most = near.reduce(|a, b| if b.0 > a.0 { b } else { a });
@@ -79,12 +52,22 @@ impl<'a> Simulated<'a> {
         self.kpps >= LINE_REACHED * self.simulator.line()
     }
 
+    /// Returns the name of the path's bottleneck strand if it is saturated, so that its polls are
+    /// never empty; `None` if no strand is.
+    pub(super) fn saturated(&self) -> Option<&'a str> {
+        let (_, strand, share) = self.most();
+        (share >= SATURATED).then_some(&strand.name)
+    }
+
     /// Describes the bottleneck in a few words.
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
-        match self.is_line_reached() {
-            true => "limited by line rate".to_owned(),
-            false => format!("`{}` is the bottleneck", runs(self.simulator.world.path, stages)),
+        match (self.is_line_reached(), self.saturated()) {
+            (true, _) => "limited by line rate".to_owned(),
+            (false, Some(_)) => {
+                format!("`{}` is the bottleneck", runs(self.simulator.world.path, stages))
+            }
+            (false, None) => "no worker is saturated".to_owned(),
         }
     }
 
@@ -100,10 +83,17 @@ impl<'a> Simulated<'a> {
         let alone = |stage: &usize| world.alone_cycles(&world.work(*stage..*stage + 1, 1.0));
         let stage = stages.max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or(0);
         let name = world.path.stages[stage].name.clone();
-        let sentence = format!(
-            "worker {} (`{}`) is the bottleneck, busy {} % of its time: {}",
+        let worker = format!(
+            "worker {} (`{}`)",
             strand.name,
-            runs(world.path, self.setup.segments[segment].stages.clone()),
+            runs(world.path, self.setup.segments[segment].stages.clone())
+        );
+        let found = match self.saturated() {
+            Some(_) => format!("{worker} is the bottleneck"),
+            None => format!("no worker is saturated; {worker} is the busiest"),
+        };
+        let sentence = format!(
+            "{found}, busy {} % of its time: {}",
             three_digits(100.0 * share),
             self.cycles(strand)
         );
@@ -137,8 +127,7 @@ impl<'a> Simulated<'a> {
     }
 
     pub(super) fn workers(&self) -> Vec<PlannedWorker> {
-        let path = self.of_path().map(|(segment, strand)| {
-            let share = self.utilisation(segment, strand);
+        let path = self.load.strands().map(|(segment, strand, share)| {
             let stages = self.setup.segments[segment].stages.clone();
             let seconds = share * self.outcome.cycles as f64 / self.outcome.clock_hz;
             let ns = match strand.packets() {

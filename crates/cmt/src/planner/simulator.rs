@@ -3,9 +3,10 @@
 
 use super::Simulation;
 use super::error::SimulationError;
+use super::load::Load;
 use super::rates::Rates;
 use super::setup::{Outsiders, Placed, Setup, World};
-use crate::{Outcome, Run, StrandOutcome, simulate};
+use crate::{Outcome, Run, simulate};
 use linerate_path::costs::{GivenCosts, GivenWork};
 use linerate_path::model::Segment;
 use linerate_plan::inputs::{InputsError, check_room};
@@ -99,12 +100,14 @@ impl<'a> Simulator<'a> {
         Ok(Predicted { setting, kpps, evidence })
     }
 
-    /// Returns a flow's rate in kpps.
+    /// Returns a flow's rate in kpps: line rate if the setup keeps up with it.
     fn kpps(&self, setup: &Setup, outcome: &Outcome) -> f64 {
-        let last = setup.segments.last().map_or(0, |segment| segment.cpus.len());
-        let strands = &outcome.strands[setup.strands() - last..setup.strands()];
-        let packets = strands.iter().map(StrandOutcome::packets).sum();
-        outcome.kpps(packets) / f64::from(self.simulation.costs.flows)
+        let load = Load { world: &self.world, setup, outcome };
+        let seconds = outcome.cycles as f64 / outcome.clock_hz;
+        match (self.subject.line_kpps, self.world.offered_per_s) {
+            (Some(line), Some(offered)) if load.keeps_up(offered * seconds) => line,
+            _ => outcome.kpps(load.sent()) / f64::from(self.simulation.costs.flows),
+        }
     }
 
     /// Returns a setup's rates: `kpps` with nominal costs, and the rates with costs raised and

@@ -209,8 +209,64 @@ fn planned(configuration: &str, cycles: u64) -> PlanReport {
 }
 
 fn planned_as(described: &Described, cycles: u64) -> PlanReport {
+    planned_at(described, 345.3, cycles)
+}
+
+fn planned_at(described: &Described, line_kpps: f64, cycles: u64) -> PlanReport {
     let costs = described.costs.as_ref().expect("costs");
-    plan(&described.path, &described.specs, costs, Some(345.3), cycles).expect("a plan")
+    plan(&described.path, &described.specs, costs, Some(line_kpps), cycles).expect("a plan")
+}
+
+fn utilisations(report: &PlanReport, runs: &str) -> Vec<f64> {
+    let workers = report.workers.iter().filter(|one| one.runs == runs);
+    workers.filter_map(|one| one.utilisation.as_number()).collect()
+}
+
+/// The strands of ATIF_RXTX poll a second input, which takes more time than their packets; without
+/// a packet, that time is idle. From the slowest line, only one packet per flow arrives.
+#[test]
+fn strands_are_as_busy_as_their_packets_make_them() {
+    let described = example("1");
+    let costs = described.costs.as_ref().expect("costs");
+    let at = |line_kpps: f64| {
+        let report = written_at(&described, costs, Some(line_kpps), 2_000_000);
+        let kpps = report.predicted_kpps.as_number().expect("a rate");
+        (kpps, utilisations(&report, "ATIF_RXTX"), report.bottleneck)
+    };
+    let (most, busy, bottleneck) = at(345.3);
+    assert!(busy.iter().all(|share| *share > 0.99), "{busy:?}");
+    assert_eq!(bottleneck.stage.as_deref(), Some("ATIF_RXTX"));
+    for line in [200.0, 100.0, 34.5, 8.63, 0.863] {
+        let (kpps, busy, bottleneck) = at(line);
+        assert_eq!(kpps, line);
+        assert!(bottleneck.worker.is_none(), "{bottleneck:?}");
+        let expected = line / most;
+        let is_right = |share: &f64| (0.8..1.1).contains(&(share / expected));
+        assert!(busy.iter().all(is_right), "{line}: {busy:?} for {expected}");
+    }
+}
+
+/// A reader that pauses for longer than its ring takes to fill loses packets without being busy.
+#[test]
+fn no_worker_is_the_bottleneck_if_none_is_saturated() {
+    let mut described = example("1");
+    described.path.run.ring = 1;
+    let costs = described.costs.as_mut().expect("costs");
+    costs.stages[1].work.as_mut().expect("work").poll_ns = 20_000.0;
+    let costs = described.costs.as_ref().expect("costs");
+    let report = written_at(&described, costs, Some(100.0), 800_000);
+    let kpps = report.predicted_kpps.as_number().expect("a rate");
+    assert!(kpps < 60.0, "{kpps}");
+    let sentence = &report.bottleneck.sentence;
+    assert!(sentence.starts_with("no worker is saturated; "), "{sentence}");
+    assert!(utilisations(&report, "RLP").iter().all(|share| *share < 0.2), "{report:?}");
+    let report = planned_at(&described, 100.0, 400_000);
+    let saturated = |one: &&Recommendation| one.why.contains("after the change, no worker is");
+    for one in report.recommendations.iter().filter(saturated) {
+        assert!(!one.proof.sentence.contains("idle polls"), "{one:?}");
+    }
+    let says = "as written, no worker is saturated; after";
+    assert!(report.recommendations.iter().all(|one| one.why.starts_with(says)), "{report:?}");
 }
 
 /// A `while(1)` outside the path takes issue slots from it. Parking it helps and is recommended
@@ -280,9 +336,18 @@ fn rejects_a_path_without_throughput_naming_the_stage() {
 }
 
 fn written(described: &Described, costs: &GivenCosts, cycles: u64) -> PlanReport {
+    let line_kpps = described.path.line.map(|line| line.packets_per_second(338.0) / 4e3);
+    written_at(described, costs, line_kpps, cycles)
+}
+
+fn written_at(
+    described: &Described,
+    costs: &GivenCosts,
+    line_kpps: Option<f64>,
+    cycles: u64,
+) -> PlanReport {
     let Described { path, specs, .. } = described;
     let chip = t1();
-    let line_kpps = path.line.map(|line| line.packets_per_second(338.0) / 4e3);
     let subject = Subject { path, specs, line_kpps, machine: "T1", machine_source: "a test" };
     let simulation = Simulation { costs, chip: &chip, cpus: 32, cycles };
     planner::written(&subject, &simulation).expect("a plan")

@@ -436,10 +436,22 @@ fn every_command_is_one_for_a_shell() {
 }
 
 #[test]
-fn the_right_to_packet_sockets_is_read_from_the_process() {
-    let status = |mask: &str| Machine::new(&[("proc/self/status", &format!("CapEff:\t{mask}"))]);
-    status("0000000000002000").says("packet_sockets", Verdict::Good, "allowed", "");
-    let fix = "sudo setcap cap_net_raw+ep $(command -v linerate)";
-    status("000001ffffffdfff").says("packet_sockets", Verdict::Advice, "not allowed", fix);
-    status("no mask").is_silent_about("packet_sockets");
+fn the_rights_of_live_paths_are_read_from_the_process() {
+    const NAME: &str = "packet_sockets";
+    let in_namespace = |mask: &str, map: &str| {
+        let status = format!("CapEff:\t{mask}");
+        Machine::new(&[("proc/self/status", &status), ("proc/self/uid_map", map)])
+    };
+    let with = |mask: &str| in_namespace(mask, "         0          0 4294967295\n");
+    with("0000000000002000").says(NAME, Verdict::Good, "packet sockets", "");
+    with("0000000000003000").says(NAME, Verdict::Good, "packet sockets, TAP", "");
+    let all = "packet sockets, TAP, AF_XDP";
+    with("0000008000003000").says(NAME, Verdict::Good, all, "");
+    with("0000000000203000").says(NAME, Verdict::Good, all, "");
+    let inside = in_namespace("000001ffffffffff", "         0       1000          1\n");
+    inside.says(NAME, Verdict::Good, "packet sockets, TAP", "");
+    let fix = "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v linerate)";
+    with("000001ffffffdfff").says(NAME, Verdict::Advice, "TAP", fix);
+    with("0000000000000000").says(NAME, Verdict::Advice, "not allowed", fix);
+    with("no mask").is_silent_about(NAME);
 }

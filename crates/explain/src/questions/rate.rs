@@ -10,12 +10,10 @@ use linerate_cmt::processor::FRAME_MIN;
 use linerate_plan::profile::given;
 use linerate_record::Body;
 use linerate_record::answers::{AnswerVerdict, Evidence};
+use linerate_record::budget::LONGEST_FRAME;
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 const SHORTEST: f64 = FRAME_MIN as f64;
-
-/// Longest untagged frame that every Ethernet device accepts, FCS included (IEEE 802.3).
-const LONGEST: f64 = 1518.0;
 
 /// Fraction of line rate at the minimum frame size above which optimizing a single worker may
 /// suffice. According to the Netra document, a path that reaches line rate with 300-byte frames can
@@ -66,12 +64,12 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     }
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let needed = three_digits(1.0 / found.share_of_line_at_shortest);
-    let sentence = if found.holds_from_bytes > LONGEST {
-        let at_longest = three_digits(100.0 * packets_per_s * ns_between(LONGEST, bits) / 1e9);
+    let sentence = if let Some(share) = found.share_at_longest() {
+        let at_longest = three_digits(100.0 * share);
         format!(
             "{shown} is too slow for {on_line} at every frame size: it fills {at_longest} % of the \
-             line with {LONGEST}-byte frames and {percent} % with 64-byte frames, if a packet \
-             costs the same at every size"
+             line with {LONGEST_FRAME}-byte frames and {percent} % with 64-byte frames, if a \
+             packet costs the same at every size"
         )
     } else {
         let from = found.holds_from_bytes.ceil();

@@ -8,7 +8,9 @@ use crate::cpi::{EventCosts, by_cause};
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::profile::service_time;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
-use linerate_record::strands::{Bound, CpiByCause, NodeCounts, StrandCounts, StrandsReport};
+use linerate_record::strands::{
+    Bound, CpiByCause, ForeignFormat, NodeCounts, StrandCounts, StrandsReport,
+};
 use linerate_record::tune::Limit;
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure};
@@ -86,8 +88,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     if !share.is_finite() {
         return None;
     }
-    let is_full = most.packets_per_call.as_number().is_some_and(|size| size >= VECTOR_MAX);
-    let full = match is_full {
+    let size = most.packets_per_call.as_number();
+    let full = match report.format == ForeignFormat::Vpp && size >= Some(VECTOR_MAX) {
         true => "; its vectors are full, a sign of queued packets",
         false => "",
     };
@@ -105,7 +107,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
 }
 
 /// Average vector size at or above which a VPP node is considered saturated. The maximum is 256,
-/// and a node whose vectors are always full has more packets waiting.
+/// and a node whose vectors are always full has more packets waiting. Calls of regions have no
+/// maximum.
 const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {

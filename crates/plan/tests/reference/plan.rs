@@ -37,6 +37,10 @@ fn planned_for(
 }
 
 fn formula(case: &Case) -> PlanReport {
+    formula_for(case, None)
+}
+
+fn formula_for(case: &Case, line_kpps: Option<f64>) -> PlanReport {
     let inputs = Inputs {
         costs: case.costs.clone(),
         env: case.env.clone(),
@@ -46,7 +50,11 @@ fn formula(case: &Case) -> PlanReport {
         list: Vec::new(),
     };
     let path = Path { mapping: case.baseline.clone(), ..case.world.path() };
-    planned(&path, &case.kinds, &inputs, true)
+    planned_for(&path, &case.kinds, &inputs, true, line_kpps)
+}
+
+fn busiest(report: &PlanReport) -> f64 {
+    report.workers.iter().filter_map(|s| s.utilisation.as_number()).fold(0.0, f64::max)
 }
 
 #[test]
@@ -102,9 +110,28 @@ fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
             let share = first / best;
             assert!((1.0 / 1.02..1.0 + 1e-9).contains(&share), "case {number}: {share}");
         }
-        let busiest = report.workers.iter().filter_map(|s| s.utilisation.as_number());
-        assert!((busiest.fold(0.0, f64::max) - 1.0).abs() < 1e-12, "case {number}");
+        assert!((busiest(&report) - 1.0).abs() < 1e-12, "case {number}");
         assert_eq!(report.workers.len(), case.baseline.workers());
+    }
+}
+
+/// A line slower than the path leaves its workers idle for the rest of their time.
+#[test]
+fn the_line_is_the_bottleneck_of_workers_that_keep_up() {
+    let mut dice = Dice::new(37);
+    for number in 0..60 {
+        let case = Case::random(&mut dice, 6, 1 + number % 5);
+        let most = formula(&case).predicted_kpps.as_number().expect("a rate");
+        for share in [0.045, 0.8, 1.25] {
+            let report = formula_for(&case, Some(share * most));
+            let is_slow = share < 1.0;
+            assert!((busiest(&report) - share.min(1.0)).abs() < 1e-9, "case {number}: {share}");
+            let found = &report.bottleneck;
+            assert_eq!(found.worker.is_none(), is_slow, "case {number}: {found:?}");
+            assert_eq!(found.stage.is_none(), is_slow, "case {number}: {found:?}");
+            let says_line = found.sentence.starts_with("limited by line rate");
+            assert_eq!(says_line, is_slow, "case {number}: {found:?}");
+        }
     }
 }
 
