@@ -43,7 +43,7 @@ pub enum Cause {
     Moved,
     /// Two steps are closer than [`RESOLUTION`].
     TooClose,
-    /// The passes vary so much that a step may be hidden.
+    /// The passes differ by more than a step might, which may hide one.
     TooNoisy,
 }
 

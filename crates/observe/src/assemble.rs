@@ -2,13 +2,12 @@
 //! Assembles the observation from all readings.
 
 mod around;
+mod missing;
 
 use crate::Request;
 use crate::budget::budget;
 use crate::packets::{Counts, choose, hidden_tunnels};
-use crate::procfs;
 use crate::profiling::{Profiled, Profiling};
-use crate::refusal::as_root;
 use crate::sampler::CpuProfile;
 use crate::sampler::cost;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
@@ -45,14 +44,14 @@ pub(crate) fn assemble(
     window: &Window,
 ) -> Observation {
     let mut unread = watching.unread.clone();
-    note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
+    missing::note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
     let tickless = root.cpu_list("sys/devices/system/cpu/nohz_full").unwrap_or_default();
-    unread.extend(coarse_times(&watching.threads.all, &tickless));
+    unread.extend(missing::coarse_times(&watching.threads.all, &tickless));
     let (mut threads, threads_left_out) = activities(watching);
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
-    note_vanished(&mut unread, &found.vanished);
-    unread.extend(found.is_conntrack_hidden.then(hidden_conntrack));
+    missing::note_vanished(&mut unread, &found.vanished);
+    unread.extend(found.is_conntrack_hidden.then(missing::hidden_conntrack));
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
     let (packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();
@@ -206,21 +205,9 @@ fn packets(
         if count.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
             rates.clear();
         }
-        unread.push(refreshed_seldom(&interface, seconds));
+        unread.push(missing::refreshed_seldom(&interface, seconds));
     }
     (count, rates)
-}
-
-/// Explains why it is not known when packets arrived at an interface.
-fn refreshed_seldom(interface: &str, seconds: f64) -> Unread {
-    Unread {
-        what: "arrivals".to_owned(),
-        reason: format!(
-            "{interface} refreshes its packet counters only about every {seconds:.1} s, so gaps \
-             between packets do not show"
-        ),
-        fix: None,
-    }
 }
 
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
@@ -232,7 +219,7 @@ fn packet_counts(root: &Root, watching: &Watching, unread: &mut Vec<Unread>) -> 
         counted(watching.counts.last()).saturating_sub(counted(watching.counts.first()));
     let is_counted = has_udp && watching.sockets.neighbours.are_idle(root, datagrams);
     if has_udp && !is_counted {
-        unread.push(others_datagrams(watching));
+        unread.push(missing::others_datagrams(watching));
     }
     let ends_per_segment = ends_per_segment(watching);
     let misses_segments = misses_segments(watching);
@@ -257,27 +244,6 @@ fn packet_counts(root: &Root, watching: &Watching, unread: &mut Vec<Unread>) -> 
         ..*counts
     };
     watching.counts.iter().enumerate().map(count).collect()
-}
-
-/// Explains why the namespace's datagrams cannot be attributed to the program.
-fn others_datagrams(watching: &Watching) -> Unread {
-    let is_root = procfs::user() == Some(0);
-    let who = match is_root {
-        true => "may have received some in this window",
-        false => "also have UDP sockets; only root can see whether they are idle",
-    };
-    let pid = watching.family.pids.first();
-    Unread {
-        what: "udp_datagrams".to_owned(),
-        reason: format!(
-            "the kernel counts datagrams per network namespace, and other processes in the same \
-             namespace {who}"
-        ),
-        fix: match (is_root, pid) {
-            (false, Some(pid)) => Some(as_root(*pid)),
-            _ => Some("run the program in its own network namespace (ip netns exec)".to_owned()),
-        },
-    }
 }
 
 fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
@@ -427,81 +393,6 @@ fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
     let busiest = threads.iter().max_by(|a, b| demand(a.pid).total_cmp(&demand(b.pid)))?.pid;
     let main = threads.iter().find(|thread| thread.tid == busiest)?;
     (demand(first) < WAITS && demand(busiest) >= WAITS).then(|| main.name.clone())
-}
-
-fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
-    if !names.is_empty() {
-        unread.push(Unread {
-            what: "interface_counters".to_owned(),
-            reason: format!(
-                "interfaces that disappeared during the window were not counted: {}",
-                names.join(", ")
-            ),
-            fix: None,
-        });
-    }
-}
-
-/// Explains why packets dropped at a full connection tracking table are not counted.
-fn hidden_conntrack() -> Unread {
-    Unread {
-        what: "conntrack".to_owned(),
-        reason: "this kernel does not export the counters of connection tracking in /proc \
-                 (CONFIG_NF_CONNTRACK_PROCFS)"
-            .to_owned(),
-        fix: Some("conntrack -S".to_owned()),
-    }
-}
-
-fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]) {
-    if sleepers.were_refused() {
-        unread.push(Unread {
-            what: "system_calls_asleep".to_owned(),
-            reason:
-                "cannot read /proc/PID/syscall for some threads: the process belongs to another \
-                     user, is not dumpable, or kernel.yama.ptrace_scope forbids it"
-                    .to_owned(),
-            fix: Some("run as root".to_owned()),
-        });
-    }
-    if sleepers.left_out() > 0 {
-        unread.push(Unread {
-            what: "sleeps".to_owned(),
-            reason: format!(
-                "{} threads were not sampled while they slept: those that worked most were",
-                sleepers.left_out()
-            ),
-            fix: None,
-        });
-    }
-    let has_run = |thread: &Thread| thread.slices.iter().any(|slice| slice.run_ns > 0);
-    let has_ticks =
-        |thread: &Thread| thread.slices.iter().map(|slice| slice.user_ticks).sum::<u64>() > 5;
-    if threads.iter().any(has_ticks) && !threads.iter().any(has_run) {
-        unread.push(Unread {
-            what: "run_delay".to_owned(),
-            reason: "this kernel does not track run time and run delay (CONFIG_SCHED_INFO)"
-                .to_owned(),
-            fix: None,
-        });
-    }
-}
-
-/// Reports threads whose run time the kernel updates only once per second, because their CPU has no
-/// timer interrupt while one thread is alone on it (nohz_full).
-fn coarse_times(threads: &[Thread], tickless: &[u32]) -> Option<Unread> {
-    let ran_on: BTreeSet<u32> = threads.iter().flat_map(Thread::ran_on).collect();
-    let cpus: Vec<String> =
-        tickless.iter().filter(|cpu| ran_on.contains(cpu)).map(u32::to_string).collect();
-    (!cpus.is_empty()).then(|| Unread {
-        what: "run_time".to_owned(),
-        reason: format!(
-            "on CPU {}, which is tickless (nohz_full), the kernel updates the run time of a thread \
-             that does not sleep only about once per second: its times may be wrong by up to 1 s",
-            cpus.join(", ")
-        ),
-        fix: Some("observe for at least 30 s (--time 30s)".to_owned()),
-    })
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn run_times_on_tickless_cpus_are_reported_as_coarse() {
     threads.look(&root, &[5], 0, 0);
     put(&root, "proc/5/task/5/schedstat", "1000 0 1\n");
     threads.read(&root, 0, 1000);
-    let found = coarse_times(&threads.all, &[2, 3]).expect("a note");
+    let found = missing::coarse_times(&threads.all, &[2, 3]).expect("a note");
     assert!(found.reason.starts_with("on CPU 3, which"), "{}", found.reason);
-    assert_eq!(coarse_times(&threads.all, &[2]), None);
+    assert_eq!(missing::coarse_times(&threads.all, &[2]), None);
 }
