@@ -22,7 +22,7 @@ pub(crate) struct ExampleArgs {
     dir: PathBuf,
 }
 
-/// File name of the example path in the source tree, as quoted in the comments of that file.
+/// Where the source tree has the example packet path, as quoted in the comments of that file.
 const IN_SOURCES: &str = "examples/edge.toml";
 
 /// Writes the example path and its capture. Returns a list of the files, and the next command.

@@ -76,7 +76,8 @@ pub struct Event {
     pub native: String,
     /// Name of the closest portable event, if there is one.
     pub portable: Option<String>,
-    /// What a strand waits for, at most, because of one occurrence; `None` if unknown or nothing.
+    /// What the strand waits for when the event occurs: the longest wait that is possible. `None`
+    /// if unknown, or if it does not wait.
     pub waits_for: Option<WaitsFor>,
 }
 

@@ -198,7 +198,7 @@ impl Case {
         });
         let path = self.path();
         let generator = Generator { sizes: &[60], flows: 16, seed: 1 };
-        let traffic = Traffic::generate(generator, 128, &[]).expect("a generator makes frames");
+        let traffic = Traffic::generate(generator, 128, &[]).expect("generated frames");
         let job = Job::new(&path, &[TAKE], &traffic, &[0]);
         let mut ground = Ground::new(&job, RATE);
         let (pace, workers) = lay_out(&job, &mut ground).expect("a path of one stage");

@@ -265,7 +265,7 @@ mod tests {
         };
         assert_eq!(worker("200000").hidden_by_empty_polls(), None, "50 packets per call");
         let why = worker("4000000").hidden_by_empty_polls().expect("2.5 packets per call");
-        assert!(why.contains("`dpdk-input` on vpp_wk_0 polled with 2.5 packets per call"), "{why}");
+        assert!(why.contains("`dpdk-input` on vpp_wk_0 received 2.5 packets per poll"), "{why}");
         // A polling node that costs little hides little.
         let mut cheap = worker("4000000");
         cheap.nodes[0].ticks_per_packet = Figure::exact("ticks/packet", 2.0, Tier::Sw, METHOD);

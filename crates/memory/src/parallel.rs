@@ -160,8 +160,8 @@ struct Walked {
     most_ns: f64,
 }
 
-/// Measures all chain counts on one cycle. Each pass starts with the largest count, which brings
-/// the lines into their level.
+/// Measures all chain counts on the same cycle of pointers. Each pass starts with the largest
+/// count, which brings the lines into the cache level to be measured.
 fn points(
     windows: &Windows<'_>,
     arena: &mut Arena,

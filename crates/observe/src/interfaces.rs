@@ -77,7 +77,8 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
 /// (CONFIG_NF_CONNTRACK_PROCFS). A table far from full, which is visible only in our own namespace,
 /// drops none.
 fn is_conntrack_hidden(root: &Root, namespace: &Namespace) -> bool {
-    /// Fraction of the maximum number of entries from which a table may have been full.
+    /// A table with at least this fraction of its maximum number of entries may have been full
+    /// at some time in the window.
     const NEARLY_FULL: f64 = 0.9;
     let number = |name: &str| -> Option<f64> {
         root.text(&format!("proc/sys/net/netfilter/{name}"))?.trim().parse().ok()

@@ -92,9 +92,10 @@ impl Quotas {
         }
     }
 
-    /// Returns the throttled time of a process in a slice, over all CPUs and all processes of the
-    /// group, with the group. The strictest of its groups determines the time, since throttling a
-    /// group also stops its descendants. `None` if the process was not throttled.
+    /// Returns how long a process was throttled in a slice, and by the quota of which group: of the
+    /// groups that contain it, the one that was throttled for longest, since throttling a group
+    /// also stops its descendants. The time, in ns, is the sum over all CPUs and all processes of
+    /// that group. `None` if the process was not throttled.
     pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> Option<(u64, &str)> {
         let groups = self.groups.iter().filter(|(_, group)| group.pids.contains(&pid));
         let times = groups.filter_map(|(folder, group)| {

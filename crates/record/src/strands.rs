@@ -290,8 +290,8 @@ impl StrandCounts {
         let most = self.nodes.iter().filter(is_few);
         let most = most.max_by(|a, b| ticks(a).total_cmp(&ticks(b)))?;
         Some(format!(
-            "`{}` on {} polled with {:.1} packets per call, and its ticks include empty polls; \
-             measure at a load that fills its vectors ({} packets per call or more)",
+            "`{}` on {} received {:.1} packets per poll, and its ticks include empty polls; \
+             measure at a load that fills its vectors ({} or more packets per poll)",
             most.name,
             self.label(),
             most.packets as f64 / most.calls.max(1) as f64,

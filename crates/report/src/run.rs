@@ -332,7 +332,7 @@ fn except_ends(worker: &WorkerReport, busy: f64) -> String {
     }
     let names: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
     let all: f64 = ends.iter().map(share).sum::<f64>() / worker.time_or_zero().busy;
-    format!(" except the ends of the worker ({}: {} %)", names.join(" and "), percent(all))
+    format!(" of the path ({}: {} %)", names.join(" and "), percent(all))
 }
 
 fn workers(report: &RunReport, style: &Style) -> String {

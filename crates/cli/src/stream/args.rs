@@ -72,10 +72,10 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "request",
         value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true)]
     writes: u32,
-    /// Pause the sender after each message, e.g. 1ms, like a slow program
+    /// Time for which the sender pauses after each message, as a slow program would, e.g. 1ms
     #[arg(long, value_name = "TIME", value_parser = pause, hide_short_help = true)]
     write_pause: Option<Duration>,
-    /// Pause the receiver after each read, e.g. 1ms, like a slow program
+    /// Time for which the receiver pauses after each read, as a slow program would, e.g. 1ms
     #[arg(long, value_name = "TIME", value_parser = pause, hide_short_help = true)]
     read_pause: Option<Duration>,
     /// Total measurement time, e.g. 5s or 2m; warm-ups are extra (default: 10s)

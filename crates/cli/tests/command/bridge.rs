@@ -218,7 +218,7 @@ fn empty_polls_of_vpp_are_not_the_cost_of_a_packet() {
     let said = answered(0, &["import", &text, "--clock", "2.5", "--record", &imported]);
     assert!(said.contains("at most 23,000"), "{said}");
     let said = refused(&["plan", "--from", &imported]);
-    assert!(said.contains("`dpdk-input` on vpp_wk_0 polled with 0.0 packets per call"), "{said}");
+    assert!(said.contains("`dpdk-input` on vpp_wk_0 received 0.0 packets per poll"), "{said}");
     for question in ["bottleneck", "split", "line-rate-64"] {
         let ask = ["explain", &imported, "--ask", question, "--line", "10Gb/s"];
         let done = linerate(&ask);

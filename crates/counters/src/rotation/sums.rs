@@ -29,7 +29,8 @@ pub(super) struct SetSums {
     pub(super) periods: u64,
     /// Number of rounds in which both slices of this set were counted.
     pairs: u64,
-    /// Summed products of differences: `GROUPS` upper triangles, one after the other.
+    /// Sums of products of the differences between the two slices of a round: the upper triangles
+    /// of `GROUPS` matrices, one after the other.
     products: Vec<f64>,
     /// Round number and vector of a round's first slice, kept until the second one arrives.
     first: Option<(u64, Vec<f64>)>,

@@ -27,7 +27,7 @@ fn isolation(host: &Host) -> Observation {
         return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
     }
     if host.online.is_empty() {
-        let sentence = "the kernel does not list the CPUs";
+        let sentence = "the kernel does not list the online CPUs";
         return DATA_PLANE.unknown("isolated_cpus", sentence);
     }
     let system = host.system_cpus();

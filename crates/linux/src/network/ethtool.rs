@@ -135,11 +135,11 @@ impl Network {
         Ok(decode_features(&answer, &names))
     }
 
-    /// Returns the names of a driver's own counters; empty if it has none. The names change only if
+    /// Returns the names of a driver's own counters; empty if the driver exports none. The names change only if
     /// the driver is reloaded or its number of queues changes.
     ///
     /// # Errors
-    /// Returns an error if the driver has no counters.
+    /// Returns an error if the driver does not support counters of its own.
     pub fn driver_counter_names(&self, interface: &str) -> Result<Vec<String>, Error> {
         self.names(interface, COUNTERS)
     }

@@ -111,7 +111,7 @@ pub(super) fn bind(socket: &OwnedFd, index: u32, protocol: u16, name: &str) -> R
     };
     match status {
         0 => Ok(()),
-        _ => Err(Error::last("bind", format!("packet socket to {name}"), MISSING)),
+        _ => Err(Error::last("bind", format!("packet socket on {name}"), MISSING)),
     }
 }
 

@@ -26,8 +26,8 @@ pub(super) fn pages(stack_bytes: u32, cpus: usize, page_bytes: usize) -> usize {
     1 << (bytes / page_bytes.max(1)).max(1).ilog2()
 }
 
-/// Calls `map` for each owner with the same number of pages: `pages`, or half as many until all
-/// rings fit.
+/// Calls `map` for each owner with the same number of pages. Starts with `pages`, and halves it
+/// until all rings fit.
 ///
 /// # Errors
 ///
