@@ -12,6 +12,7 @@ use linerate_explain::cpi::EventCosts;
 use linerate_explain::questions::{Inquiry, QUESTIONS, Question, ask};
 use linerate_explain::regions::as_strands;
 use linerate_record::answers::AnswerVerdict;
+use linerate_record::run::RunReport;
 use linerate_record::{Body, Provenance, Record};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -139,8 +140,10 @@ fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<Event
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
         return None;
     }
+    let cpus = |run: &RunReport| run.workers.iter().map(|worker| worker.cpu).collect::<Vec<u32>>();
     let workers = match &record.body {
-        Body::Run(run) => Some(run.workers.iter().map(|worker| worker.cpu).collect::<Vec<u32>>()),
+        Body::Run(run) => Some(cpus(run)),
+        Body::Tune(tune) => Some(cpus(&tune.tuned)),
         _ => None,
     };
     match machine::costs_here(workers.as_deref()) {

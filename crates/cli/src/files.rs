@@ -4,7 +4,8 @@
 //! A command declares its files before doing anything else. An output that is the same file as an
 //! input or another output is rejected, even under a different name or through a link. Files are
 //! written after the result is printed, and atomically: to a temporary file that then replaces the
-//! old one. Neither an interrupt nor a full disk leaves a partial file.
+//! old one. Neither an interrupt nor a full disk leaves a partial file, except where the old file
+//! cannot be replaced: it is then overwritten.
 //!
 //! Devices, pipes and sockets are written directly and may be named more than once. A name of an
 //! open file, such as /dev/stderr or /dev/fd/3, never replaces that file: it holds what others
@@ -197,7 +198,9 @@ fn check_writable(file: &Path) -> Result<(), Failure> {
     let tried = match target(file) {
         Ok(Target::Open(link)) => open_again(&link).map(drop),
         Ok(Target::Named(target)) => {
-            let opened = OpenOptions::new().create(true).append(true).open(file);
+            // In a sticky directory, the kernel may refuse to "create" another user's file
+            // (fs.protected_regular).
+            let opened = OpenOptions::new().create(is_new).append(true).open(file);
             opened.and_then(|_| if is_new { fs::remove_file(target) } else { Ok(()) })
         }
         Err(error) => Err(error),
@@ -229,7 +232,8 @@ pub(crate) fn write_with(
 pub(crate) fn open_for_lines(file: &Path) -> Result<File, Failure> {
     let opened = open_in_place(file).and_then(|opened| match opened {
         Opened::InPlace(opened) => Ok(opened),
-        Opened::ToReplace(target, _) => File::create(target),
+        Opened::ToReplace(target, Some(_)) => overwrite(&target),
+        Opened::ToReplace(target, None) => File::create(target),
     });
     opened.map_err(|error| cannot_write(file, &error))
 }
@@ -277,14 +281,17 @@ fn replace(
     let mut new = match made {
         Ok(new) => new,
         Err(error) if found.is_some() && is_closed(&error) => {
-            return fill(&mut File::create(target)?);
+            return fill(&mut overwrite(target)?);
         }
         Err(error) => return Err(error),
     };
     fill(new.as_file_mut())?;
     if let Some(found) = found {
-        if give(new.as_file(), found).is_err() {
-            return copy(&new, target);
+        // If the old file can be neither given away nor written, it can still be replaced.
+        if give(new.as_file(), found).is_err()
+            && let Ok(old) = overwrite(target)
+        {
+            return copy(new, old);
         }
         // A change of the owner clears mode bits.
         new.as_file().set_permissions(Permissions::from_mode(mode))?;
@@ -292,7 +299,9 @@ fn replace(
     new.as_file().sync_all()?;
     match new.persist(target) {
         Ok(_) => Ok(()),
-        Err(error) if found.is_some() && is_kept(&error.error) => copy(&error.file, target),
+        Err(error) if found.is_some() && is_kept(&error.error) => {
+            copy(error.file, overwrite(target)?)
+        }
         Err(error) => Err(error.error),
     }
 }
@@ -306,11 +315,18 @@ fn give(new: &File, found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Overwrites a file with the contents of another.
-fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
-    let mut to = File::create(to)?;
-    io::copy(&mut from.reopen()?, &mut to)?;
-    to.sync_all()
+/// Opens an existing file and truncates it.
+fn overwrite(file: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).truncate(true).open(file)
+}
+
+/// Writes the contents of a temporary file to an opened file. If this fails, the temporary file is
+/// kept and named in the error.
+fn copy(from: NamedTempFile, mut to: File) -> io::Result<()> {
+    let copied = from.reopen().and_then(|mut from| io::copy(&mut from, &mut to));
+    let Err(error) = copied.and_then(|_| to.sync_all()) else { return Ok(()) };
+    let (_, kept) = from.keep().map_err(|failed| failed.error)?;
+    Err(io::Error::other(format!("{error}; the whole result is in {}", kept.display())))
 }
 
 /// Opens a pipe for writing as soon as it has a reader. Gives up after `patience`.

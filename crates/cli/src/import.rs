@@ -175,13 +175,17 @@ impl Known {
             (None, false) => (None, false),
         };
         if name == Some("this") {
-            let costs = machine::costs_here(None).map_err(Failure::new)?;
-            if costs.is_none() && !args.output.quiet() {
-                emit::say(
-                    "warning:    this machine's cache miss cost is unknown; measure it with \
-                     linerate memory\n",
-                );
+            let unmeasured = || {
+                "this machine's cache miss cost is unknown; measure it with linerate memory"
+                    .to_owned()
+            };
+            let costs = machine::costs_here(None).and_then(|costs| costs.ok_or_else(unmeasured));
+            if let Err(why) = &costs
+                && !args.output.quiet()
+            {
+                emit::say(&format!("warning:    {why}\n"));
             }
+            let costs = costs.ok();
             let here_ghz = Some(linerate_machine::ticks::ticks_per_s() / 1e9);
             return Ok(Self { processor: None, here_ghz, is_assumed: false, costs });
         }

@@ -64,8 +64,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     if report.conditions.interrupted {
         return Err(Failure::new(INTERRUPTED));
     }
-    simulated?;
     keep(args, &record, &report);
+    simulated?;
     Ok(Answer::Done)
 }
 

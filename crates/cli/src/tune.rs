@@ -70,6 +70,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     files.writes("--out", args.out.as_ref()).check()?;
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.output.quiet());
+    let placed_on = placed_on(&loaded.path.mapping, &cpus);
     let request = Request {
         path: &loaded.path,
         traffic: &loaded.traffic,
@@ -77,7 +78,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         is_guest: provenance.hypervisor.is_some(),
         kernels: loaded.kernels,
         kinds: kinds(),
-        memory: &machine::memory(&cpus),
+        memory: &machine::memory(&placed_on),
         p99_limit_ns: common.p99,
     };
     let show = |step: &str, share: f64| {
@@ -125,6 +126,13 @@ fn granted(mut cpus: Vec<u32>, mapping: &Mapping, quota: Option<f64>) -> Vec<u32
         cpus.truncate(most);
     }
     cpus
+}
+
+/// Returns CPUs whose caches the workers of the path use: those that `mapping` names, or else the
+/// first of `cpus`. On machines with several types of cores, `cpus` may include all of them.
+fn placed_on(mapping: &Mapping, cpus: &[u32]) -> Vec<u32> {
+    let named: Vec<u32> = mapping.segments.iter().flat_map(|one| one.cpus.clone()).collect();
+    if named.is_empty() { cpus.iter().copied().take(1).collect() } else { named }
 }
 
 /// Writes the path with the chosen mapping, if requested.

@@ -112,6 +112,10 @@ fn load_from(folder: &Path, kinds: &CoreKinds, cpus: &[u32]) -> Result<Option<St
     let cpu = cpus.first().copied().unwrap_or(0);
     let kind = match kinds.common(cpus) {
         Ok(kind) => kind,
+        // Without any profile, there is none to choose.
+        Err(_) if kinds.groups().into_keys().all(|kind| !file(Some(kind)).exists()) => {
+            return Ok(None);
+        }
         Err(reason) => return Err(StoreError::OtherCores { reason, cpu }),
     };
     if let Some(stored) = read(&file(kind))? {

@@ -24,7 +24,12 @@ pub(crate) struct Arrivals {
     reads: Option<[(u64, u64); 2]>,
     /// Number of reads with a higher count than the read before.
     changes: u64,
+    /// Whether the driver of an interface is known to refresh its counters at intervals.
+    is_refreshed: bool,
 }
+
+/// Drivers that copy the counters from the NIC at intervals of up to a second.
+const REFRESHING: [&str; 4] = ["bnx2", "bnx2x", "bnxt_en", "tg3"];
 
 impl Arrivals {
     /// Measures another window on every [`EVERY`]-th tick. `received` returns the number of packets
@@ -54,9 +59,15 @@ impl Arrivals {
         self.reads = Some([first, now]);
     }
 
-    /// Returns the mean time in seconds between two changes of the counter, if it changes so rarely
-    /// and in such large steps that the NIC appears to refresh it at intervals. The counter then
-    /// shows neither when packets arrive nor how many arrive in a slice.
+    /// Sets the drivers of the interfaces read, by which bursts are distinguished from counters that
+    /// are refreshed at intervals.
+    pub(crate) fn set_drivers<'a>(&mut self, mut drivers: impl Iterator<Item = &'a str>) {
+        self.is_refreshed = drivers.any(|driver| REFRESHING.contains(&driver));
+    }
+
+    /// Returns the mean time in seconds between two changes of the counter, if its driver refreshes
+    /// it at intervals, and it changes that rarely and in large steps. The counter then shows
+    /// neither when packets arrive nor how many arrive in a slice.
     pub(crate) fn refreshed_every_s(&self) -> Option<f64> {
         /// Minimum time between changes. Broadcom NICs (bnxt_en) refresh their counters every
         /// second, or every 0.25 s at most.
@@ -68,7 +79,7 @@ impl Arrivals {
         let every_s = (last.1.saturating_sub(first.1)) as f64 / 1e9 / self.changes as f64;
         let is_coarse =
             self.changes > 0 && every_s >= SELDOM_S && packets >= PACKETS * self.changes;
-        is_coarse.then_some(every_s)
+        (self.is_refreshed && is_coarse).then_some(every_s)
     }
 
     /// Returns the arrival pattern; `None` if nothing was read, or if the counter is refreshed too
@@ -107,13 +118,15 @@ mod tests {
     #[test]
     fn a_counter_that_the_nic_refreshes_once_per_second_shows_no_gaps() {
         // 100,000 packets per second over 5 s, read every 8 ms.
-        let after = |refreshed: &dyn Fn(u64) -> u64| {
+        let of = |driver: &str, refreshed: &dyn Fn(u64) -> u64| {
             let mut arrivals = Arrivals { windows: 600, silent: 599, ..Arrivals::default() };
+            arrivals.set_drivers(["virtio_net", driver].into_iter());
             for ms in (0..5_000).step_by(8) {
                 arrivals.read(refreshed(ms), 1_000_000 * ms);
             }
             arrivals
         };
+        let after = |refreshed: &dyn Fn(u64) -> u64| of("bnxt_en", refreshed);
         let mut coarse = after(&|ms| ms / 1000 * 100_000);
         assert!(coarse.refreshed_every_s().is_some_and(|seconds| (1.0..1.5).contains(&seconds)));
         assert_eq!(coarse.finish(), None);
@@ -124,5 +137,7 @@ mod tests {
         assert!(after(&|ms| ms / 100 * 10_000).finish().is_some());
         assert!(after(&|ms| ms / 1000 * 5).finish().is_some());
         assert!(after(&|_| 7).finish().is_some());
+        // A burst per second at a NIC whose counters are always up to date.
+        assert!(of("veth", &|ms| ms / 1000 * 100_000).finish().is_some());
     }
 }

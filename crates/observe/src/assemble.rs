@@ -52,6 +52,9 @@ pub(crate) fn assemble(
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     missing::note_vanished(&mut unread, &found.vanished);
     unread.extend(found.is_conntrack_hidden.then(missing::hidden_conntrack));
+    let bound = watching.sockets.packet_interface_names();
+    let bound = found.interfaces.iter().filter(|one| bound.contains(&one.name.as_str()));
+    watching.arrivals.set_drivers(bound.filter_map(|one| one.driver.as_deref()));
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
     let (packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();

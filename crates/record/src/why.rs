@@ -162,9 +162,10 @@ pub struct ProgramMemory {
     /// Growth of the resident memory in the window, in pages of the smallest size, summed over the
     /// processes that existed at its beginning and its end; negative if it shrank.
     pub resident_growth_pages: i64,
-    /// Number of processes that were forked in the window or less than 60 s before its end and have
-    /// not executed another program, so that they share pages with their parent until one of them
-    /// writes; `null` if it could not be determined.
+    /// Number of processes that had been forked less than 60 s before and had not executed another
+    /// program, so that they shared pages with their parent until one of them wrote: the higher
+    /// of the numbers at the beginning and at the end of the window. Processes that were forked and
+    /// ended in between are not counted. `null` if it could not be determined.
     pub recent_forks: Option<u64>,
 }
 

@@ -139,14 +139,16 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
 /// Returns how many of `lost` packets firewall rules dropped at least; `None` if they do not
 /// explain the loss. The tracepoint counts their drops in all network namespaces, and in both
 /// directions: the drops may also explain `others`, the packets of this namespace that were lost
-/// in the other direction. If there are more drops than packets lost here, firewall rules dropped
+/// in the other direction. A full connection tracking table drops packets for the same reason;
+/// these are subtracted. If there are more drops than packets lost here, firewall rules dropped
 /// packets elsewhere, perhaps all of them.
 fn by_firewall(facts: &Facts<'_>, lost: u64, others: u64) -> Option<u64> {
     /// Maximum ratio of drops to packets lost here; above 1, because the counters are read one
     /// after another.
     const AT_MOST: f64 = 1.25;
     let dropped = dropped_for(facts, FIREWALL)?;
-    let here = dropped.saturating_sub(others).min(lost);
+    let by_table = table_full(facts).map_or(0, |[_, most]| most);
+    let here = dropped.saturating_sub(by_table).saturating_sub(others).min(lost);
     let are_here = dropped as f64 <= AT_MOST * (lost + others) as f64;
     (are_here && here > 0 && here as f64 >= MOST * lost as f64).then_some(here)
 }

@@ -9,21 +9,23 @@ use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 /// Prefix of objects that are connections to servers on Unix domain sockets.
 const UNIX: &str = "unix to ";
 
-/// Returns the fraction of time that a thread waits for replies from servers: on connections on
-/// which the program sends requests, on UDP sockets with one reply per request, or on Unix domain
-/// sockets, where it may also wait for messages that it did not ask for.
+/// Returns the fraction of time that a thread waits for servers: for replies, or for the data of a
+/// stream. Meanwhile, it does not read from its clients.
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    on_asked_servers(facts, thread) + on_unix_servers(thread).map(|sleep| sleep.share).sum::<f64>()
+    let opened = sleeps_on_servers(facts, thread, |_| true);
+    opened.into_iter().chain(on_unix_servers(thread)).map(|sleep| sleep.share).sum()
 }
 
-/// Like [`on_servers`], but without Unix domain sockets, on which requests are not counted.
+/// Returns the fraction of time that a thread waits for replies from servers: on connections on
+/// which the program sends requests, or on UDP sockets with one reply per request. Unix domain
+/// sockets do not count, because requests are not counted there.
 pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    sleeps_on_servers(facts, thread).iter().map(|sleep| sleep.share).sum()
+    sleeps_on_servers(facts, thread, asks).iter().map(|sleep| sleep.share).sum()
 }
 
 /// Returns the address of the server for whose replies a thread waits longest.
 pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    let longest = waits::longest(sleeps_on_servers(facts, thread))?;
+    let longest = waits::longest(sleeps_on_servers(facts, thread, asks))?;
     Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
 }
 
@@ -41,8 +43,14 @@ fn input(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
     thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input)
 }
 
-fn sleeps_on_servers<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
-    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket) && asks(socket));
+/// Returns the sleeps of a thread that wait for data from servers on UDP sockets, or on TCP
+/// connections that the program opened and for which `takes` holds.
+fn sleeps_on_servers<'a>(
+    facts: &Facts<'_>,
+    thread: &'a ThreadActivity,
+    takes: impl Fn(&SocketCounts) -> bool,
+) -> Vec<&'a SleepTime> {
+    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket) && takes(socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
     let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
     let waits = |object: &str| opened.iter().any(|local| object.contains(local));

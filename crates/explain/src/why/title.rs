@@ -126,9 +126,10 @@ impl Measure {
             Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
             Self::AsleepIn(Wait::Lock) => ("time asleep waiting for a lock", "ratio"),
             Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
-            Self::SleepsOrKnowsPeers => {
-                ("receives through kernel sockets other than UDP, or sleeps at least 100 times/s", "1 = yes")
-            }
+            Self::SleepsOrKnowsPeers => (
+                "receives through kernel sockets other than UDP, or sleeps at least 100 times/s",
+                "1 = yes",
+            ),
             Self::AsleepIn(Wait::Stopped) => ("time stopped", "ratio"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
             Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),

@@ -135,8 +135,8 @@ impl Network {
         Ok(decode_features(&answer, &names))
     }
 
-    /// Returns the names of a driver's own counters; empty if the driver exports none. The names change only if
-    /// the driver is reloaded or its number of queues changes.
+    /// Returns the names of a driver's own counters; empty if the driver exports none. The names
+    /// change only if the driver is reloaded or its number of queues changes.
     ///
     /// # Errors
     /// Returns an error if the driver does not support counters of its own.

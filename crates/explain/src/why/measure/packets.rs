@@ -207,17 +207,21 @@ fn peers_here(facts: &Facts<'_>, cpu: &CpuCounts) -> Estimate {
 /// Returns the fraction of the bytes through a queueing discipline that the program sent; 1 if it
 /// may have sent bytes that no socket counts: in datagrams, or on connections that have ended.
 fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
-    /// Connections per second above which many are assumed to have ended.
-    const OPENED: f64 = 2.0;
     let sends_datagrams = |kind| {
         matches!(kind, SocketKind::Udp | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw)
     };
     let are_counted = !facts.observation.sockets.iter().any(|socket| sends_datagrams(socket.kind));
-    let lasting = opened(facts).is_some_and(|opened| opened as f64 <= OPENED * facts.elapsed());
-    if !are_counted || !lasting || all == 0 {
+    if !are_counted || !are_lasting(facts) || all == 0 {
         return Some(Estimate::exactly(1.0));
     }
     Some(Estimate::exactly((sent_away(facts) as f64 / all as f64).min(1.0)))
+}
+
+/// Returns whether connections last long enough for their bytes to be counted.
+fn are_lasting(facts: &Facts<'_>) -> bool {
+    /// Connections per second above which many are assumed to have ended.
+    const OPENED: f64 = 2.0;
+    opened(facts).is_some_and(|opened| opened as f64 <= OPENED * facts.elapsed())
 }
 
 /// Returns the bytes that the program sent on connections to other machines.
@@ -233,7 +237,8 @@ fn sent_away(facts: &Facts<'_>) -> u64 {
 
 /// Returns the fraction of the bytes that the program sends on its connections that leave through
 /// an interface; `None` if it sends none. If other interfaces are in use, they may have sent these
-/// bytes instead, unless they have the same offloads and would cost the same.
+/// bytes instead, unless they have the same offloads and would cost the same. If connections end
+/// before their bytes are counted, the bytes of the interfaces alone are compared.
 fn own_through(facts: &Facts<'_>, interface: &InterfaceCounts) -> Option<Estimate> {
     let sent = Some(sent_away(facts)).filter(|sent| *sent > 0)?;
     let offloads = |of: &InterfaceCounts| (is_off(of, CHECKSUM), is_off(of, SEGMENTATION));
@@ -244,6 +249,9 @@ fn own_through(facts: &Facts<'_>, interface: &InterfaceCounts) -> Option<Estimat
         facts.observation.interfaces.iter().filter(is_other).map(|one| one.tx_bytes).sum();
     let part = |bytes: u64, all: u64| (bytes as f64 / all.max(1) as f64).min(1.0);
     let value = part(interface.tx_bytes, interface.tx_bytes + others);
+    if !are_lasting(facts) {
+        return Some(Estimate::exactly(value));
+    }
     let most = part(interface.tx_bytes, sent);
     let low = part(sent.saturating_sub(others), sent).min(most);
     let value = value.clamp(low, most);

@@ -17,9 +17,10 @@ pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estima
     let part = |packets: u64, of: u64| (packets as f64 / of.max(1) as f64).min(1.0);
     let part = match subject {
         Subject::Interface(interface) => {
-            let received = |one: &InterfaceCounts| one.rx_packets;
-            let all: u64 = observation.interfaces.iter().map(received).sum();
-            let others = all.saturating_sub(interface.rx_packets);
+            let is_other = |one: &&InterfaceCounts| one.name != interface.name && !is_stacked(one);
+            let others = observation.interfaces.iter().filter(is_other);
+            let others: u64 = others.map(|one| one.rx_packets).sum();
+            let all = interface.rx_packets + others;
             let low = part(own.saturating_sub(others), interface.rx_packets);
             let high = part(own, interface.rx_packets);
             Estimate { low, high, ..Estimate::exactly(part(own, all).clamp(low, high)) }
@@ -33,8 +34,18 @@ pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estima
         }
     };
     // Datagrams are missing if other programs receive some too.
-    let is_partial = facts.is_unread("udp_datagrams");
+    let is_partial = ["udp_datagrams", "other_namespaces", "open_files"];
+    let is_partial = is_partial.iter().any(|what| facts.is_unread(what));
     Some(if is_partial { Estimate { high: 1.0, ..part } } else { part })
+}
+
+/// Returns whether an interface receives its packets from other interfaces of the machine, which
+/// count them too.
+fn is_stacked(interface: &InterfaceCounts) -> bool {
+    /// Names that the kernel reports as the drivers of such interfaces.
+    const DRIVERS: [&str; 6] =
+        ["802.1Q VLAN Support", "bonding", "bridge", "ipvlan", "macvlan", "team"];
+    interface.driver.as_deref().is_some_and(|driver| DRIVERS.contains(&driver))
 }
 
 /// Returns the packets that the program received; `None` if unknown. 0 if it has no sockets, or if
@@ -51,7 +62,9 @@ fn own(facts: &Facts<'_>) -> Option<u64> {
         }
         (_, Some(packets)) => Some(packets),
         (_, None) => {
-            const UNREAD: [&str; 5] = [
+            const UNREAD: [&str; 7] = [
+                "open_files",
+                "other_namespaces",
                 "sockets_and_drivers",
                 "system_calls_asleep",
                 "tcp_segments",

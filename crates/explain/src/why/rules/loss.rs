@@ -20,8 +20,7 @@ const HALF: &str = "above that, waiting for a CPU may explain the loss";
 pub(super) const OWN: f64 = 0.01;
 pub(super) const OWN_SOURCE: &str = "below that, other programs receive practically all packets";
 
-const NOT_FULL: &str = "half of the threshold above: a full connection tracking table drops \
-                        packets for the same reason";
+const NOT_FULL: &str = "must be known, because these packets are not counted as dropped by rules";
 
 const FULL: &str = "not fully busy, given the 10 % error of kernel accounting";
 
@@ -147,7 +146,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::FirewallLoss, 0.01, "smaller losses may be skew between counter reads"),
-            at_most(M::ConntrackLoss, 0.005, NOT_FULL),
+            at_most(M::ConntrackLoss, 1.0, NOT_FULL),
         ],
         symptoms: 1,
         explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
@@ -190,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::OutputFirewallLoss, 0.002, "one reply in 500 is missing"),
-            at_most(M::ConntrackLoss, 0.001, NOT_FULL),
+            at_most(M::ConntrackLoss, 1.0, NOT_FULL),
         ],
         symptoms: 1,
         explained_by: &[],

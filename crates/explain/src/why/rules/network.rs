@@ -305,14 +305,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SoftwareChecksum,
         scope: Scope::Threads,
-        conditions: &[
-            at_least(M::Functions(Group::Checksum), 0.1, "10 % of the samples"),
-            at_most(
-                M::ChecksumOff,
-                0.0,
-                "with tx-checksumming off, the rule on interface offloads covers this",
-            ),
-        ],
+        conditions: &[at_least(M::Functions(Group::Checksum), 0.1, "10 % of the samples")],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::Checksum), [0.5, 0.9, 1.0]),

@@ -29,10 +29,18 @@ enum Reason {
 fn reason(facts: &Facts<'_>) -> Reason {
     /// Minimum growth relative to the number of faults.
     const MOST: f64 = 0.5;
+    /// Maximum growth relative to the number of faults, which are not counted at the same moment.
+    /// With more, faults mapped huge pages, and few of them may explain all of the growth.
+    const AT_MOST: f64 = 1.25;
     let Some(memory) = &facts.observation.memory else { return Reason::Unknown };
     let pages = u64::try_from(memory.resident_growth_pages).unwrap_or(0);
+    let per_fault = pages as f64 / faults(facts).max(1) as f64;
+    // Processes that were forked and ended within the window are not counted.
+    let has_ended = facts.observation.ended_children_cpus.is_none_or(|cpus| cpus > 0.0);
     match memory.recent_forks {
-        _ if pages as f64 >= MOST * faults(facts) as f64 => Reason::FirstTouch(pages),
+        _ if per_fault > AT_MOST => Reason::Unknown,
+        _ if per_fault >= MOST => Reason::FirstTouch(pages),
+        Some(0) if has_ended => Reason::Unknown,
         Some(0) => Reason::Returned,
         Some(forks) => Reason::PerhapsFork(forks),
         None => Reason::Unknown,
