@@ -119,8 +119,10 @@ fn the_threads_of_a_command_are_counted_from_its_start() {
 #[test]
 fn the_events_of_threads_take_turns_with_those_of_the_process() {
     let names = ["cycles", "instructions", "branches", "branch_misses"];
+    // Long enough for each of them to have its turn.
+    let command = "i=0; while [ $i -lt 200 ]; do sh -c :; i=$((i + 1)); done";
     let counted = |threads| {
-        let request = Request { threads, ..events(shell("sh -c :; exit 0"), &names) };
+        let request = Request { threads, ..events(shell(command), &names) };
         run_with(&request, &pretending(6)).unwrap().report
     };
     assert_eq!(counted(false).rotation, None);
