@@ -73,13 +73,14 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program: over the 500 samples until the next change, the phase moves by several periods. A
-/// thread that starts during the window keeps the period of that moment, so this is also the
-/// largest error of its share.
+/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to a whole
+/// period. A thread that starts during the window keeps the period of that moment, so this is also
+/// the largest error of its share.
 const JITTER: f64 = 0.02;
-/// Number of slices with the same period. At each change, the kernel begins a new period on every
-/// CPU and drops what has passed of the old one, so changes make samples rarer.
-const SLICES: u32 = 10;
+/// Minimum number of samples of an event between changes of its period. At each change, the kernel
+/// begins a new period and drops what has passed of the old one, half a period on average, so
+/// changes make samples rarer: by at most 1 %. A slice of a busy thread has about as many.
+const SAMPLES: u64 = 50;
 /// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
 /// kernel interrupts the CPU of each running event.
 const REST: u64 = 50;
@@ -98,10 +99,11 @@ pub(super) struct Events {
     rate: SampleRate,
     /// Current sampling period, in nanoseconds of CPU time.
     period_ns: u64,
-    /// Number of slices so far.
-    slices: u32,
-    /// Number of events that have the current period. Zero if all have it.
+    /// Number of events that the current pass over all events has reached. Zero between passes.
     varied: usize,
+    /// Time that each event had run at the last change of its period, in nanoseconds: first those
+    /// of CPUs, then those of threads.
+    changed_ns: Vec<u64>,
     /// Time of the last change of periods.
     varied_ns: u64,
     /// Time from which all events may be read again.
@@ -319,8 +321,8 @@ impl Events {
             kind,
             rate,
             period_ns: rate.period_ns(),
-            slices: 0,
             varied: 0,
+            changed_ns: Vec::new(),
             varied_ns: monotonic_ns(),
             due_ns: 0,
             drained_ns: 0,
@@ -378,14 +380,10 @@ impl Events {
         self.drained_ns
     }
 
-    /// Draws a new sampling period around the requested one every [`SLICES`] slices. Call at the
-    /// end of each slice. If changing all events would take too long, the rest follows at the next
-    /// calls.
+    /// Draws a new sampling period around the requested one, and sets it for the events with at
+    /// least [`SAMPLES`] samples since the last change. Call at the end of each slice. If a pass
+    /// over all events would take too long, the rest follows at the next calls.
     pub(super) fn vary(&mut self) {
-        self.slices += 1;
-        if self.varied == 0 && self.slices % SLICES != 1 {
-            return;
-        }
         let now_ns = monotonic_ns();
         let until_ns = now_ns + now_ns.saturating_sub(self.varied_ns) / REST;
         self.varied_ns = now_ns;
@@ -396,8 +394,16 @@ impl Events {
         let every = self.kind.every(self.period_ns);
         let of_threads = self.threads.iter().flatten().map(|(_, event)| event);
         for event in self.by_cpu.iter().chain(of_threads).skip(self.varied) {
-            // If refused, the period stays as it was.
-            let _ = event.set_every(every);
+            if self.changed_ns.len() == self.varied {
+                self.changed_ns.push(0);
+            }
+            let changed_ns = &mut self.changed_ns[self.varied];
+            let ran_ns = event.read().map_or(0, |reading| reading.running_ns);
+            if ran_ns.saturating_sub(*changed_ns) >= SAMPLES * self.period_ns {
+                *changed_ns = ran_ns;
+                // If refused, the period stays as it was.
+                let _ = event.set_every(every);
+            }
             self.varied += 1;
             if monotonic_ns() >= until_ns {
                 return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::*;
+use linerate_linux::{thread_cpu_time_ns, thread_id};
 
 /// Number of a thread that does not exist.
 const NO_THREAD: u32 = 4_100_000;
@@ -108,19 +109,23 @@ fn periods_vary_little_and_no_longer_than_a_fiftieth_of_the_time() {
 }
 
 #[test]
-fn periods_change_rarely_since_each_change_costs_part_of_a_sample() {
+fn the_period_of_an_event_changes_only_after_fifty_samples() {
     let root = &Root::new(std::path::Path::new("/"));
     let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
-    let own = threads(root, &[std::process::id()]);
+    let own = [thread_id()];
     let Some(mut events) = chosen(&own) else { return };
-    events.open_threads(&own[..1], &cpus).unwrap();
-    let mut periods = vec![events.period_ns()];
-    for _ in 0..100 {
+    events.open_threads(&own, &cpus).unwrap();
+    let mut changes_after = |cpu_ms: u64| {
+        let until_ns = thread_cpu_time_ns() + 1_000_000 * cpu_ms;
+        while thread_cpu_time_ns() < until_ns {}
+        let before = events.changed_ns.clone();
         // Enough time for all events.
         events.varied_ns = 0;
         events.vary();
-        periods.push(events.period_ns());
-    }
-    periods.dedup();
-    assert_eq!(periods.len(), 11, "{periods:?}");
+        events.changed_ns.iter().zip(before).filter(|(now, before)| **now > *before).count()
+    };
+    changes_after(0);
+    assert_eq!(changes_after(10), 0, "10 samples are too few for a change");
+    // On two or more CPUs, the thread may have run on several of them.
+    assert!(changes_after(60 * cpus.len() as u64) > 0);
 }
