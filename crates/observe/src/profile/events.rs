@@ -73,10 +73,11 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to a whole
-/// period. A thread that starts during the window keeps the period of that moment, so this is also
-/// the largest error of its share.
-const JITTER: f64 = 0.02;
+/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to five periods. A
+/// thread that starts during the window keeps the period of that moment, so this is also the
+/// largest error of its share. With 0.02, loops of a millisecond have shares with intervals up to
+/// six times as wide.
+const JITTER: f64 = 0.1;
 /// Minimum number of samples of an event between changes of its period. At each change, the kernel
 /// begins a new period and drops what has passed of the old one, half a period on average, so
 /// changes make samples rarer: by at most 1 %. A slice of a busy thread has about as many.
