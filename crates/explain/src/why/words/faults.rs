@@ -36,7 +36,7 @@ fn reason(facts: &Facts<'_>) -> Reason {
     let pages = u64::try_from(memory.resident_growth_pages).unwrap_or(0);
     let per_fault = pages as f64 / faults(facts).max(1) as f64;
     // Processes that were forked and ended within the window are not counted.
-    let has_ended = facts.observation.ended_children_cpus.is_none_or(|cpus| cpus > 0.0);
+    let has_ended = facts.observation.ended_children_cpus.is_some_and(|cpus| cpus > 0.0);
     match memory.recent_forks {
         _ if per_fault > AT_MOST => Reason::Unknown,
         _ if per_fault >= MOST => Reason::FirstTouch(pages),
