@@ -73,8 +73,8 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to five periods. A
-/// thread that starts during the window keeps the period of that moment, so this is also the
+/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to five periods.
+/// A thread that starts during the window keeps the period of that moment, so this is also the
 /// largest error of its share. With 0.02, loops of a millisecond have shares with intervals up to
 /// six times as wide.
 const JITTER: f64 = 0.1;
