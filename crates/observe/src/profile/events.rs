@@ -80,8 +80,8 @@ const OTHER_FILES: u64 = 400;
 const JITTER: f64 = 0.1;
 /// Minimum number of samples of an event between changes of its period. At each change, the kernel
 /// begins a new period and drops what has passed of the old one, half a period on average, so
-/// changes make samples rarer: by at most 1 %. A slice of a busy thread has about as many.
-const SAMPLES: u64 = 50;
+/// changes make samples rarer: by at most 5 %. A slice of a busy thread has about 50.
+const SAMPLES: u64 = 10;
 /// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
 /// kernel interrupts the CPU of each running event.
 const REST: u64 = 50;

@@ -109,7 +109,7 @@ fn periods_vary_little_and_no_longer_than_a_fiftieth_of_the_time() {
 }
 
 #[test]
-fn the_period_of_an_event_changes_only_after_fifty_samples() {
+fn the_period_of_an_event_changes_only_after_enough_samples() {
     let root = &Root::new(std::path::Path::new("/"));
     let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap();
     let own = [thread_id()];
@@ -125,7 +125,7 @@ fn the_period_of_an_event_changes_only_after_fifty_samples() {
         events.changed_ns.iter().zip(before).filter(|(now, before)| **now > *before).count()
     };
     changes_after(0);
-    assert_eq!(changes_after(10), 0, "10 samples are too few for a change");
+    assert_eq!(changes_after(4), 0, "4 samples are too few for a change");
     // On two or more CPUs, the thread may have run on several of them.
     assert!(changes_after(60 * cpus.len() as u64) > 0);
 }
