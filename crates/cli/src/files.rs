@@ -299,9 +299,10 @@ fn replace(
     new.as_file().sync_all()?;
     match new.persist(target) {
         Ok(_) => Ok(()),
-        Err(error) if found.is_some() && is_kept(&error.error) => {
-            copy(error.file, overwrite(target)?)
-        }
+        Err(error) if found.is_some() && is_kept(&error.error) => match overwrite(target) {
+            Ok(old) => copy(error.file, old),
+            Err(refused) => Err(kept(error.file, &refused)),
+        },
         Err(error) => Err(error.error),
     }
 }
@@ -321,12 +322,20 @@ fn overwrite(file: &Path) -> io::Result<File> {
 }
 
 /// Writes the contents of a temporary file to an opened file. If this fails, the temporary file is
-/// kept and named in the error.
+/// kept.
 fn copy(from: NamedTempFile, mut to: File) -> io::Result<()> {
     let copied = from.reopen().and_then(|mut from| io::copy(&mut from, &mut to));
-    let Err(error) = copied.and_then(|_| to.sync_all()) else { return Ok(()) };
-    let (_, kept) = from.keep().map_err(|failed| failed.error)?;
-    Err(io::Error::other(format!("{error}; the whole result is in {}", kept.display())))
+    copied.and_then(|_| to.sync_all()).map_err(|error| kept(from, &error))
+}
+
+/// Keeps a temporary file that could not be copied, and returns an error that names it.
+fn kept(file: NamedTempFile, error: &io::Error) -> io::Error {
+    match file.keep() {
+        Ok((_, path)) => {
+            io::Error::other(format!("{error}; the whole result is in {}", path.display()))
+        }
+        Err(failed) => failed.error,
+    }
 }
 
 /// Opens a pipe for writing as soon as it has a reader. Gives up after `patience`.

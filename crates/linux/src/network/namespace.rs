@@ -194,30 +194,35 @@ mod tests {
     use super::super::Network;
     use std::process::{Command, Stdio};
 
-    #[test]
-    fn the_network_of_a_process_in_a_user_namespace_is_seen() {
+    /// Returns the interfaces of a process that unshare(1) starts with these arguments, and that
+    /// prints a line once it is ready; `None`, with a note, if namespaces are not permitted.
+    fn interfaces_of(arguments: &[&str]) -> Option<Vec<String>> {
         let mut child = Command::new("unshare")
-            .args([
-                "-Urn",
-                "sh",
-                "-c",
-                "ip link add why7 type dummy || ip link add why7 type veth; echo; read x",
-            ])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let Ok(child) = child.as_mut() else { return println!("SKIP: no unshare") };
+        let Ok(child) = child.as_mut() else {
+            println!("SKIP: no unshare");
+            return None;
+        };
         let mut line = [0u8; 1];
         let ready = std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line);
         let links = Network::of_process(child.id()).and_then(|network| network.links());
         drop(child.stdin.take());
-        let is_namespace = ready.is_ok_and(|bytes| bytes == 1);
         child.wait().unwrap();
-        if !is_namespace {
-            return println!("SKIP: user namespaces are not permitted here");
+        if !ready.is_ok_and(|bytes| bytes == 1) {
+            println!("SKIP: not root, or user namespaces are not permitted here");
+            return None;
         }
-        let names: Vec<String> = links.unwrap().into_iter().map(|link| link.name).collect();
+        Some(links.unwrap().into_iter().map(|link| link.name).collect())
+    }
+
+    #[test]
+    fn the_network_of_a_process_in_a_user_namespace_is_seen() {
+        let script = "ip link add why7 type dummy || ip link add why7 type veth; echo; read x";
+        let Some(names) = interfaces_of(&["-Urn", "sh", "-c", script]) else { return };
         assert!(
             names.contains(&"lo".to_owned()) && !names.contains(&"eth0".to_owned()),
             "{names:?}"
@@ -227,22 +232,8 @@ mod tests {
     #[test]
     fn root_needs_no_user_namespace() {
         // The network namespace is owned by our user namespace, not by that of the process.
-        let mut child = Command::new("unshare")
-            .args(["-n", "unshare", "-U", "sh", "-c", "echo; read x"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(child) = child.as_mut() else { return println!("SKIP: no unshare") };
-        let mut line = [0u8; 1];
-        let ready = std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line);
-        let links = Network::of_process(child.id()).and_then(|network| network.links());
-        drop(child.stdin.take());
-        child.wait().unwrap();
-        if !ready.is_ok_and(|bytes| bytes == 1) {
-            return println!("SKIP: not root, or user namespaces are not permitted here");
-        }
-        let names: Vec<String> = links.unwrap().into_iter().map(|link| link.name).collect();
+        let arguments = ["-n", "unshare", "-U", "sh", "-c", "echo; read x"];
+        let Some(names) = interfaces_of(&arguments) else { return };
         assert!(!names.contains(&"eth0".to_owned()), "{names:?}");
     }
 

@@ -73,10 +73,10 @@ const MAX_CPUS: usize = 64;
 /// File descriptors reserved for other uses.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
-/// the program: over the [`SAMPLES`] until the next change, the phase moves by up to five periods.
-/// A thread that starts during the window keeps the period of that moment, so this is also the
-/// largest error of its share. With 0.02, loops of a millisecond have shares with intervals up to
-/// six times as wide.
+/// the program: over the 50 samples of a slice of a busy thread, the phase moves by up to five
+/// periods. A thread that starts during the window keeps the period of that moment, so this is also
+/// the largest error of its share. With 0.02, loops of a millisecond had intervals too wide to rank
+/// them (docs/decisions/0449).
 const JITTER: f64 = 0.1;
 /// Minimum number of samples of an event between changes of its period. At each change, the kernel
 /// begins a new period and drops what has passed of the old one, half a period on average, so
@@ -413,8 +413,9 @@ impl Events {
         self.varied = 0;
     }
 
-    /// Returns the sampling period set by [`Self::vary`], in nanoseconds of CPU time. Only valid if
-    /// samples come from a clock.
+    /// Returns the sampling period last drawn by [`Self::vary`], in nanoseconds of CPU time. Events
+    /// with few samples may still have an earlier one, at most [`JITTER`] from the requested one.
+    /// Only valid if samples come from a clock.
     pub(super) fn period_ns(&self) -> u64 {
         self.period_ns
     }
