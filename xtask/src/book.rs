@@ -83,21 +83,28 @@ fn rewrite_chapters(value: &mut Value, pages: &BTreeSet<String>) {
     }
 }
 
-/// Returns a page with its inline links rewritten, outside fenced blocks.
+/// Returns a page with its inline links rewritten, outside fenced blocks. The text of a link may
+/// continue on the next line.
 fn rewrite_page(markdown: &str, path: &str, pages: &BTreeSet<String>) -> String {
+    let mut done = String::new();
+    let mut prose = String::new();
     let mut is_fenced = false;
-    let lines = markdown.split_inclusive('\n').map(|line| {
-        if line.trim_start().starts_with("```") {
-            is_fenced = !is_fenced;
+    for line in markdown.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence || is_fenced {
+            done += &rewrite_links(&std::mem::take(&mut prose), path, pages);
+            done += line;
+        } else {
+            prose += line;
         }
-        if is_fenced { line.to_owned() } else { rewrite_line(line, path, pages) }
-    });
-    lines.collect()
+        is_fenced ^= is_fence;
+    }
+    done + &rewrite_links(&prose, path, pages)
 }
 
-fn rewrite_line(line: &str, path: &str, pages: &BTreeSet<String>) -> String {
+fn rewrite_links(markdown: &str, path: &str, pages: &BTreeSet<String>) -> String {
     let mut done = String::new();
-    let mut rest = line;
+    let mut rest = markdown;
     while let Some((before, after)) = rest.split_once("](") {
         let Some((target, behind)) = after.split_once(')') else { break };
         done += &match destination(target, path, pages) {
@@ -111,12 +118,22 @@ fn rewrite_line(line: &str, path: &str, pages: &BTreeSet<String>) -> String {
 }
 
 /// Replaces a link with the path of its target: returns the text before the link, without the
-/// opening bracket, and the path.
+/// opening bracket, and the path. The link's text is kept if it says more than the path does.
 fn as_path(before: &str, file: &str) -> String {
     let (lead, text) = before.rsplit_once('[').unwrap_or(("", before));
     let plain = text.trim_matches('`').trim_end_matches('/');
-    if file.ends_with(plain) {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let is_number = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_digit()) && name.starts_with(&format!("{word}-"))
+    };
+    let (words, last) = plain.rsplit_once(char::is_whitespace).unwrap_or(("", plain));
+    if file.starts_with(&format!("{plain}/")) {
+        format!("{lead}`{plain}`")
+    } else if file.ends_with(plain) {
         format!("{lead}`{file}`")
+    } else if is_number(last) {
+        let space = if words.is_empty() { "" } else { " " };
+        format!("{lead}{words}{space}`{file}`")
     } else {
         format!("{lead}{text} (`{file}`)")
     }
@@ -199,6 +216,20 @@ mod tests {
         );
         assert_eq!(rewritten("see [`lib.rs`](../../a/lib.rs)"), "see `a/lib.rs`");
         assert_eq!(rewritten("[why](../decisions/0001-a.md)"), "why (`docs/decisions/0001-a.md`)");
+    }
+
+    #[test]
+    fn does_not_say_twice_what_the_path_says() {
+        let number = "costs ([0001](../decisions/0001-a.md))";
+        assert_eq!(rewritten(number), "costs (`docs/decisions/0001-a.md`)");
+        assert_eq!(rewritten("[lab/why](../../lab/why/seeds.toml)"), "`lab/why`");
+        assert_eq!(rewritten("[native](../../native/README.md)"), "`native`");
+    }
+
+    #[test]
+    fn rewrites_a_link_whose_text_continues_on_the_next_line() {
+        let text = "see [decision\n0001](../decisions/0001-a.md)\n";
+        assert_eq!(rewritten(text), "see decision `docs/decisions/0001-a.md`\n");
     }
 
     #[test]
