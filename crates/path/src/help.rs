@@ -14,9 +14,27 @@ pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     text
 }
 
-/// Appends an indented line. Writing to a `String` cannot fail, so the result is ignored.
+/// Longest line, in characters.
+const WIDTH: usize = 100;
+
+/// Appends an indented line; what does not fit continues on the next ones, indented further.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
-    let _ = writeln!(out, "{:indent$}{words}", "");
+    let text = words.to_string();
+    let mut column = indent;
+    let _ = write!(out, "{:indent$}", "");
+    for (index, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > WIDTH {
+            column = indent + 2;
+            let _ = write!(out, "\n{:column$}", "");
+        } else if index > 0 {
+            column += 1;
+            out.push(' ');
+        }
+        column += length;
+        out.push_str(word);
+    }
+    out.push('\n');
 }
 
 fn section(out: &mut String, section: &Section, kinds: Kinds<'_>) {
@@ -59,4 +77,26 @@ fn one_key(out: &mut String, indent: usize, key: &Key, what: &str) {
     };
     line(out, indent, format_args!("{} - {what}; {omitted}", key.name));
     line(out, indent + 4, format_args!("{}", key.help));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_continue_with_a_deeper_indent() {
+        let mut out = String::new();
+        line(&mut out, 4, format_args!("{}", ["word"; 30].join(" ")));
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].chars().count() <= WIDTH && lines[0].chars().count() + 5 > WIDTH);
+        assert!(lines[1].starts_with("      word"));
+    }
+
+    #[test]
+    fn a_word_longer_than_a_line_is_not_cut() {
+        let mut out = String::new();
+        line(&mut out, 2, format_args!("{}", "x".repeat(120)));
+        assert_eq!(out, format!("  {}\n", "x".repeat(120)));
+    }
 }

@@ -135,7 +135,8 @@ fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
         (true, "of", |row| row.command.name()),
         (any(|row| row.command.page.is_some()), "page", |row| {
             let page = row.command.page.as_ref();
-            page.map_or_else(|| ABSENT.to_owned(), |page| format!("[{page}]({page})"))
+            let link = |page: &String| format!("[{}]({page})", page.trim_end_matches(".md"));
+            page.map_or_else(|| ABSENT.to_owned(), link)
         }),
     ];
     let used = all.into_iter().filter(|(is_used, ..)| *is_used);

@@ -14,7 +14,7 @@ pub(super) const MARGIN: f64 = 24.0;
 pub(super) const LINE_HEIGHT: f64 = 17.0;
 const TITLE_HEIGHT: f64 = 22.0;
 /// Average advance width of a 12-unit sans-serif character, rounded up because fonts differ.
-const CHARACTER: f64 = 6.6;
+pub(super) const CHARACTER: f64 = 6.6;
 const TITLE_CHARACTER: f64 = 8.8;
 
 /// Style sheet shared by all plots. Variants differ in colour. Colours can be distinguished with

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A plot area with two logarithmic axes and a legend column.
 
-use super::canvas::{Anchor, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
+use super::canvas::{Anchor, CHARACTER, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
 use linerate_record::units::three_digits;
 
 pub(super) const LEFT: f64 = MARGIN + 36.0;
@@ -68,14 +68,18 @@ impl Frame {
         }
     }
 
-    /// Draws the x axis: ticks at powers of two, labelled by `label`.
+    /// Draws the x axis: ticks at powers of two, labelled by `label` where there is room.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, label: impl Fn(f64) -> Option<String>) {
         let bottom = self.bottom();
         canvas.line("axis", (LEFT, bottom), (RIGHT, bottom));
+        let mut taken = f64::NEG_INFINITY;
         for value in powers(self.x_octaves) {
             let x = self.x(value);
             canvas.line("axis", (x, bottom), (x, bottom + 4.0));
-            if let Some(label) = label(value) {
+            let Some(label) = label(value) else { continue };
+            let half = label.chars().count() as f64 * CHARACTER / 2.0;
+            if x - half >= taken + CHARACTER {
+                taken = x + half;
                 canvas.text((x, bottom + 18.0), "tick", Anchor::Middle, &label);
             }
         }
