@@ -164,7 +164,7 @@ fn page(rows: &[Row]) -> String {
     let mut text = "| program | verdict | own clock: ns/packet | profile: ns/packet | error | \
                     own clock: busy % | profile: busy % | largest error in 1 s | \
                     perf record: first function |\n\
-                    |---|---|---|---|---|---|---|---|---|\n"
+                    |---|---|---:|---:|---:|---:|---:|---:|---|\n"
         .to_owned();
     for row in rows {
         let verdict = ["outside its interval", "cannot tell", "right", "no truth"];

@@ -205,7 +205,7 @@ fn main() -> ExitCode {
         "| link | NAKs per round | way | frames | lost | again | bytes delivered | given up | \
               share | theory | {sure} % of theory | inside |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|");
     let (mut streams, mut inside, mut whole) = (0, 0, true);
     for row in ROWS {
         let trial = row.trial(packets);

@@ -173,7 +173,7 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
         let _ = writeln!(page, "\n**{heading}**\n");
         page.push_str(
             "| seed | rights | answers | in the control | gain predicted | gain measured |\n\
-             |---|---|---|---|---|---|\n",
+             |---|---|---|---|---:|---:|\n",
         );
         tried.iter().for_each(|tried| row(&mut page, tried));
     }
