@@ -279,6 +279,10 @@ pub struct TcpCounts {
     /// longer count. `null` in older records.
     #[serde(default)]
     pub unanswered_share: Option<f64>,
+    /// Fraction of readings since whose predecessor the peer had acknowledged data, 0 to 1; `null`
+    /// in older records.
+    #[serde(default)]
+    pub delivering_share: Option<f64>,
     /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
     /// not report it.
     #[serde(default)]
