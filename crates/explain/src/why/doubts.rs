@@ -9,7 +9,7 @@ mod rejected;
 mod unseen;
 
 pub(super) use self::idle_cpu::idle_cpu;
-pub(super) use self::limits::{half_open, pauses};
+pub(super) use self::limits::{emulated_network, half_open, pauses};
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
@@ -36,6 +36,7 @@ impl Doubt {
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
         .or_else(|| half_open(facts))
+        .or_else(|| emulated_network(facts))
         .or_else(|| unseen::brief_threads(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))

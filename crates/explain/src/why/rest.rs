@@ -92,7 +92,10 @@ pub(super) fn rest(
         },
         (Room::Full | Room::Unknown, Some(likely)) => probable(facts, likely),
         (Room::Full, None) => full(facts),
-        (Room::Unknown, None) => unknown(facts),
+        (Room::Unknown, None) => match doubts::emulated_network(facts) {
+            Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+            None => unknown(facts),
+        },
     }
 }
 

@@ -192,6 +192,16 @@ fn a_queue_filled_by_other_programs_names_them() {
 }
 
 #[test]
+fn the_rate_of_an_emulated_network_is_a_limit() {
+    let mut seen = crate::seeds::rate_limiter();
+    let qdisc = &mut seen.interfaces[0].qdiscs[0];
+    (qdisc.kind, qdisc.overlimits) = ("netem".to_owned(), 0);
+    assert_ne!(first(&seen).cause, RateLimiter);
+    seen.interfaces[0].qdiscs[0].queued_packets = 900;
+    assert!(assert_first(&seen, RateLimiter).sentence.contains("The netem qdisc on"));
+}
+
+#[test]
 fn a_round_trip_that_grows_under_load_is_a_full_queue_on_the_path() {
     let path = |rtt_s, min_rtt_s| TcpCounts {
         busy_s: 5.0,

@@ -384,3 +384,26 @@ fn a_flood_of_connection_attempts_is_named() {
     let counts = [("TcpExt.SyncookiesSent", 50_000), ("Tcp.PassiveOpens", 40_000)];
     assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
 }
+
+#[test]
+fn an_emulated_network_on_the_way_is_named() {
+    let with = |netem: QdiscCounts| {
+        let mut seen = server(&[]);
+        let mut interface = interface("v2", 25_000);
+        interface.qdiscs = vec![netem];
+        seen.interfaces = vec![interface];
+        seen
+    };
+    let netem = QdiscCounts {
+        delay_s: Some(0.02),
+        drops: 312,
+        rate_bits_per_s: None,
+        ..qdisc("netem", 15_000_000, 0, 0.0)
+    };
+    let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by 20 ms, \
+                    and dropped 312 of them";
+    assert_doubt(&with(netem.clone()), sentence);
+    // The network of a laboratory without effect.
+    let idle = QdiscCounts { delay_s: Some(0.000_1), drops: 0, ..netem };
+    assert_eq!(explain(&with(idle))[0].cause, NothingWrong);
+}

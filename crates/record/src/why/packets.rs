@@ -127,6 +127,10 @@ pub struct QdiscCounts {
     pub queued_bytes: u64,
     /// Rate limit in bits per second; `null` if there is none or it is unknown.
     pub rate_bits_per_s: Option<f64>,
+    /// Time for which an emulated network (netem) delays each packet, in seconds; `null` if it does
+    /// not, and in older records.
+    #[serde(default)]
+    pub delay_s: Option<f64>,
 }
 
 /// Kind of socket.

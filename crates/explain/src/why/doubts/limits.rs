@@ -3,11 +3,12 @@
 //! to use up what the kernel keeps for connections.
 
 use super::super::facts::Facts;
+use super::super::losses;
 use super::super::roles::is_accepted;
-use super::super::words::percent;
+use super::super::words::{milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::{BitsPerSecond, grouped};
-use linerate_record::why::{SocketCounts, TcpCounts};
+use linerate_record::why::{QdiscCounts, SocketCounts, TcpCounts};
 
 /// Ratio of bytes sent to bytes received above which a connection carries a stream, and not small
 /// requests and replies.
@@ -117,5 +118,37 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         "Find the senders (tcpdump -ni any 'tcp[tcpflags] == tcp-syn'), and drop or limit their \
          packets before they reach TCP (nft limit rate, synproxy, XDP)",
+    )
+}
+
+/// Detects an emulated network (netem) on an interface of the program that delays or drops its
+/// packets. The delay limits clients that wait for each reply.
+pub(in super::super) fn emulated_network(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum delay in seconds that is reported; it limits a client to 500 requests per second.
+    const DELAY_S: f64 = 0.002;
+    let is_much = |qdisc: &QdiscCounts| {
+        qdisc.delay_s.is_some_and(|delay| delay >= DELAY_S)
+            || losses::is_much(qdisc.drops, qdisc.packets + qdisc.drops)
+    };
+    let is_netem = |qdisc: &&QdiscCounts| qdisc.kind == "netem" && qdisc.packets > 0;
+    let (interface, qdisc) = facts.observation.interfaces.iter().find_map(|interface| {
+        let qdisc = interface.qdiscs.iter().filter(is_netem).find(|qdisc| is_much(qdisc))?;
+        Some((&interface.name, qdisc))
+    })?;
+    let delay =
+        qdisc.delay_s.map(|delay| format!("delays each packet by {}", milliseconds(1e3 * delay)));
+    let drops = (qdisc.drops > 0).then(|| format!("dropped {} of them", grouped(qdisc.drops)));
+    let effects: Vec<String> = delay.into_iter().chain(drops).collect();
+    Doubt::new(
+        format!(
+            "Cannot tell how the program would perform without the emulated network on \
+             {interface}: its netem qdisc passed on {} packets; it {}.",
+            grouped(qdisc.packets),
+            effects.join(", and ")
+        ),
+        format!(
+            "Remove the emulation and compare the rates: sudo tc qdisc del dev {interface} root; \
+             if it is intended, keep more requests in flight"
+        ),
     )
 }
