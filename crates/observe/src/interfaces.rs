@@ -259,6 +259,7 @@ fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCoun
         queued_packets: now.queued_packets.into(),
         queued_bytes: now.queued_bytes.into(),
         rate_bits_per_s: rate.map(|rate| rate as f64 * 8.0),
+        delay_s: now.delay_ns.map(|delay| delay as f64 / 1e9),
     }
 }
 

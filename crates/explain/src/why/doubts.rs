@@ -4,10 +4,12 @@
 //! peer that does not read, or outstanding replies from other servers.
 
 mod idle_cpu;
+mod limits;
 mod rejected;
 mod unseen;
 
 pub(super) use self::idle_cpu::idle_cpu;
+pub(super) use self::limits::{emulated_network, half_open, pauses};
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
@@ -33,6 +35,8 @@ impl Doubt {
 /// Returns the first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
+        .or_else(|| half_open(facts))
+        .or_else(|| emulated_network(facts))
         .or_else(|| unseen::brief_threads(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
@@ -55,6 +59,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| unseen::on_unix_servers(facts))
         .or_else(|| asks_others(facts))
+        .or_else(|| limits::limits_itself(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
         .or_else(|| full_machine(facts))

@@ -84,12 +84,18 @@ pub(super) fn rest(
     match (room, likely) {
         (Room::Left, _) => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
-            (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
+            (None, Some((cpu, share))) => match doubts::half_open(facts) {
+                Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+                None => busy_receiving(facts, cpu, share),
+            },
             (None, None) => idle(facts),
         },
         (Room::Full | Room::Unknown, Some(likely)) => probable(facts, likely),
         (Room::Full, None) => full(facts),
-        (Room::Unknown, None) => unknown(facts),
+        (Room::Unknown, None) => match doubts::emulated_network(facts) {
+            Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+            None => unknown(facts),
+        },
     }
 }
 
@@ -212,9 +218,11 @@ fn limit_reached(facts: &Facts<'_>) -> Option<String> {
     (most >= OF_LINE * line).then(|| BitsPerSecond(line).to_string())
 }
 
-/// Returns whether most delivered bytes were application-limited.
+/// Returns whether most delivered bytes were application-limited, or the program paused on the
+/// connections that carry most of them.
 fn sends_less(facts: &Facts<'_>) -> bool {
-    facts.tcp_share(|tcp| tcp.app_limited_share).is_some_and(|share| share.value >= 0.5)
+    let marked = facts.tcp_share(|tcp| tcp.app_limited_share);
+    marked.is_some_and(|share| share.value >= 0.5) || doubts::pauses(facts)
 }
 
 fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {

@@ -9,7 +9,9 @@ use crate::example::{
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong, SocketBuffer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
-use linerate_record::why::{Observation, QdiscCounts, SleepTime, SocketKind, TcpCounts, Unread};
+use linerate_record::why::{
+    Observation, QdiscCounts, SleepTime, SocketCounts, SocketKind, TcpCounts, Unread,
+};
 
 /// Returns an observation of a UDP server at a tenth of its load.
 fn server(counts: &[(&str, u64)]) -> Observation {
@@ -318,4 +320,90 @@ fn on_a_full_machine_the_peers_may_be_short_of_a_cpu() {
     seen.threads = vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.2), (Asleep, 0.6)])];
     seen.cpus = vec![cpu(0, 0.5, 0.49, 0.0), cpu(1, 0.5, 0.49, 0.0)];
     assert_doubt(&seen, "the 2 CPUs are only 1 % idle");
+}
+
+/// Returns an nginx that sends long responses on these connections: bytes, share of readings with
+/// progress, and requests.
+fn responses(connections: &[(u64, f64, u64)]) -> Observation {
+    let mut server = thread("nginx", 100, &[(Kernel, 0.01), (Asleep, 0.99)]);
+    let object = Some("[eventpoll]".to_owned());
+    server.asleep_on =
+        vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.99, object, holder: None }];
+    let connection = |(at, &(bytes, delivering, requests)): (usize, &(u64, f64, u64))| {
+        let tcp = TcpCounts {
+            bytes_received: 47 * requests,
+            bytes_acked: bytes,
+            segments_in: 49,
+            segments_out: 48,
+            data_segments_in: Some(requests),
+            data_segments_out: Some(48),
+            busy_s: 0.044,
+            needless: Some(0),
+            delivering_share: Some(delivering),
+            ..TcpCounts::default()
+        };
+        let remote = format!("10.0.0.2:{}", 4000 + at);
+        SocketCounts { tcp: Some(tcp), ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&remote)) }
+    };
+    let listen = socket(SocketKind::TcpListen, "10.0.0.1:80", None);
+    Observation {
+        sockets: [listen]
+            .into_iter()
+            .chain(connections.iter().enumerate().map(connection))
+            .collect(),
+        packets: packets(700, 12_000_000),
+        ..observation(vec![server])
+    }
+}
+
+#[test]
+fn a_server_that_pauses_within_responses_may_limit_its_rate() {
+    let limited = responses(&[(1_541_494, 0.8, 1), (1_541_494, 0.9, 0)]);
+    assert_doubt(&limited, "which of rate_limiter and nothing_wrong applies");
+    assert!(explain(&limited)[0].sentence.contains("2 connections, at 2.47 Mb/s each"));
+    // A client that fetches something now and then, and one that makes many small requests.
+    for quiet in [(1_541_494, 0.02, 1), (1_541_494, 1.0, 500)] {
+        let finding = &explain(&responses(&[quiet, quiet]))[0];
+        assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    }
+    // A proxy passes on what its own server sends.
+    let mut proxy = limited;
+    let mut opened = proxy.sockets[1].clone();
+    (opened.local, opened.remote) = ("10.0.0.1:40000".to_owned(), Some("10.0.0.3:80".to_owned()));
+    let tcp = opened.tcp.as_mut().unwrap();
+    (tcp.bytes_received, tcp.bytes_acked) = (3_000_000, 100);
+    proxy.sockets.push(opened);
+    let finding = &explain(&proxy)[0];
+    assert!(!finding.sentence.contains("rate_limiter"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_flood_of_connection_attempts_is_named() {
+    let counts = [("TcpExt.SyncookiesSent", 50_000), ("Tcp.PassiveOpens", 200)];
+    assert_doubt(&server(&counts), "answered 50,000 of them with SYN cookies");
+    let counts = [("TcpExt.SyncookiesSent", 50_000), ("Tcp.PassiveOpens", 40_000)];
+    assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
+}
+
+#[test]
+fn an_emulated_network_on_the_way_is_named() {
+    let with = |netem: QdiscCounts| {
+        let mut seen = server(&[]);
+        let mut interface = interface("v2", 25_000);
+        interface.qdiscs = vec![netem];
+        seen.interfaces = vec![interface];
+        seen
+    };
+    let netem = QdiscCounts {
+        delay_s: Some(0.02),
+        drops: 312,
+        rate_bits_per_s: None,
+        ..qdisc("netem", 15_000_000, 0, 0.0)
+    };
+    let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by 20 ms, \
+                    and dropped 312 of them";
+    assert_doubt(&with(netem.clone()), sentence);
+    // The network of a laboratory without effect.
+    let idle = QdiscCounts { delay_s: Some(0.000_1), drops: 0, ..netem };
+    assert_eq!(explain(&with(idle))[0].cause, NothingWrong);
 }

@@ -23,6 +23,14 @@ const TBF_PARAMETERS: u16 = 1;
 const TBF_RATE: u16 = 4;
 const HTB_PARAMETERS: u16 = 1;
 const HTB_CEILING: u16 = 7;
+const CAKE_RATE: u16 = 2;
+const NETEM_RATE: u16 = 6;
+const NETEM_WIDE_RATE: u16 = 8;
+const NETEM_WIDE_DELAY: u16 = 10;
+/// Length of `tc_netem_qopt`, which precedes the attributes of `netem`.
+const NETEM_PARAMETERS: usize = 24;
+/// Nanoseconds per tick of the packet scheduler (PSCHED_SHIFT).
+const TICK_NS: u64 = 64;
 
 /// TC_H_ROOT: the parent of root qdiscs.
 const ROOT: u32 = u32::MAX;
@@ -52,8 +60,10 @@ pub struct Qdisc {
     pub queued_packets: u32,
     /// Bytes queued.
     pub queued_bytes: u32,
-    /// `tbf` rate limit, bytes per second.
+    /// Rate limit of `tbf`, `cake` or `netem`, bytes per second.
     pub rate: Option<u64>,
+    /// Time for which `netem` delays each packet on average, in nanoseconds.
+    pub delay_ns: Option<u64>,
 }
 
 /// An `htb` class.
@@ -90,10 +100,35 @@ impl Qdisc {
             drops: queue(2),
             requeues: queue(3),
             overlimits: queue(4),
-            rate: (kind == "tbf").then(|| rate(options, TBF_PARAMETERS, TBF_RATE, 0)).flatten(),
+            rate: limit(&kind, options),
+            delay_ns: (kind == "netem").then(|| delay_ns(options)).flatten(),
             kind,
         })
     }
+}
+
+/// Returns the rate limit of a qdisc without classes, in bytes per second.
+fn limit(kind: &str, options: &[u8]) -> Option<u64> {
+    let limit = match kind {
+        "tbf" => rate(options, TBF_PARAMETERS, TBF_RATE, 0),
+        "cake" => u64_at(attribute(options, CAKE_RATE)?, 0),
+        "netem" => {
+            let attributes = options.get(NETEM_PARAMETERS..)?;
+            let wide = attribute(attributes, NETEM_WIDE_RATE).and_then(|bytes| u64_at(bytes, 0));
+            // `tc_netem_rate` begins with the rate.
+            wide.or_else(|| u32_at(attribute(attributes, NETEM_RATE)?, 0).map(u64::from))
+        }
+        _ => None,
+    };
+    limit.filter(|limit| *limit > 0)
+}
+
+/// Returns the mean delay of `netem`: from the attribute in nanoseconds (Linux 4.16), otherwise from
+/// the first field of the parameters, in ticks.
+fn delay_ns(options: &[u8]) -> Option<u64> {
+    let wide = attribute(options.get(NETEM_PARAMETERS..)?, NETEM_WIDE_DELAY);
+    let narrow = || u32_at(options, 0).map(|ticks| TICK_NS * u64::from(ticks));
+    wide.and_then(|bytes| u64_at(bytes, 0)).or_else(narrow).filter(|delay| *delay > 0)
 }
 
 impl HtbClass {
@@ -190,6 +225,34 @@ mod tests {
         assert_eq!((qdisc.overlimits, qdisc.requeues), (87433, 1));
         assert_eq!(qdisc.rate, Some(37_500_000));
         assert_eq!(Qdisc::decode(&tbf(true)).unwrap().rate, Some(5 << 30));
+    }
+
+    /// Returns a qdisc with these options.
+    fn with_options(kind: &[u8], options: &[u8]) -> Qdisc {
+        let mut body = header(0x8001_0000);
+        put(&mut body, KIND, kind);
+        put(&mut body, OPTIONS, options);
+        Qdisc::decode(&body).unwrap()
+    }
+
+    #[test]
+    fn an_emulated_network_says_its_delay_and_rate() {
+        // 20 ms in ticks of 64 ns, and 10 Mb/s.
+        let mut options = numbers(&[312_500, 1000, 0, 0, 0, 0]);
+        put(&mut options, NETEM_RATE, &numbers(&[1_250_000, 0, 0, 0]));
+        let qdisc = with_options(b"netem\0", &options);
+        assert_eq!((qdisc.delay_ns, qdisc.rate), (Some(20_000_000), Some(1_250_000)));
+        put(&mut options, NETEM_WIDE_RATE, &(5u64 << 30).to_ne_bytes());
+        put(&mut options, NETEM_WIDE_DELAY, &30_000_000u64.to_ne_bytes());
+        let qdisc = with_options(b"netem\0", &options);
+        assert_eq!((qdisc.delay_ns, qdisc.rate), (Some(30_000_000), Some(5 << 30)));
+        // Only loss: neither delay nor rate.
+        let qdisc = with_options(b"netem\0", &numbers(&[0, 1000, 85_899_345, 0, 0, 0]));
+        assert_eq!((qdisc.delay_ns, qdisc.rate), (None, None));
+        let mut options = Vec::new();
+        put(&mut options, CAKE_RATE, &2_500_000u64.to_ne_bytes());
+        assert_eq!(with_options(b"cake\0", &options).rate, Some(2_500_000));
+        assert_eq!(with_options(b"netem\0", &[0; 3]).rate, None);
     }
 
     #[test]

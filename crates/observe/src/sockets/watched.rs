@@ -41,6 +41,8 @@ pub(super) struct Watched {
     pub(super) app_limited: u64,
     pub(super) held: u64,
     pub(super) corked: u64,
+    /// Number of readings since whose predecessor the peer had acknowledged data.
+    delivering: u64,
     /// Readings of a TCP connection, at most [`READINGS_MAX`].
     readings: Vec<Reading>,
     pub(super) peer_window_max: Option<u32>,
@@ -135,6 +137,7 @@ impl Watched {
             app_limited: 0,
             held: 0,
             corked: 0,
+            delivering: 0,
             readings: Vec::new(),
             peer_window_max: None,
         };
@@ -155,6 +158,9 @@ impl Watched {
             self.app_limited += u64::from(tcp.is_app_limited);
             self.held += u64::from(held(&tcp) == Some(Held::ByNagle));
             self.corked += u64::from(held(&tcp) == Some(Held::ByProgram));
+            let before = self.last.inet.as_ref().and_then(|socket| socket.tcp);
+            let has_more = before.is_some_and(|before| tcp.bytes_acked > before.bytes_acked);
+            self.delivering += u64::from(has_more);
             // Of several readings in the same slice, keep the last one.
             self.readings.pop_if(|last| last.tick == tick);
             if self.readings.len() < READINGS_MAX {
@@ -179,7 +185,7 @@ impl Watched {
     pub(super) fn begin_window(&mut self) {
         self.first = Some(self.last.clone());
         (self.reads, self.waited, self.app_limited) = (0, 0, 0);
-        (self.held, self.corked) = (0, 0);
+        (self.held, self.corked, self.delivering) = (0, 0, 0);
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
         self.readings.clear();
         self.peer_window_max = None;
@@ -243,6 +249,7 @@ impl Watched {
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
             corked_share: Some(self.corked as f64 / self.reads.max(1) as f64),
             unanswered_share: Some(self.turns(Asks::Peer).share()),
+            delivering_share: Some(self.delivering as f64 / self.reads.max(1) as f64),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }

@@ -127,6 +127,10 @@ pub struct QdiscCounts {
     pub queued_bytes: u64,
     /// Rate limit in bits per second; `null` if there is none or it is unknown.
     pub rate_bits_per_s: Option<f64>,
+    /// Time for which an emulated network (netem) delays each packet, in seconds; `null` if it does
+    /// not, and in older records.
+    #[serde(default)]
+    pub delay_s: Option<f64>,
 }
 
 /// Kind of socket.
@@ -279,6 +283,10 @@ pub struct TcpCounts {
     /// longer count. `null` in older records.
     #[serde(default)]
     pub unanswered_share: Option<f64>,
+    /// Fraction of readings since whose predecessor the peer had acknowledged data, 0 to 1; `null`
+    /// in older records.
+    #[serde(default)]
+    pub delivering_share: Option<f64>,
     /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
     /// not report it.
     #[serde(default)]

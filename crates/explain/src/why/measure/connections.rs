@@ -24,7 +24,7 @@ impl Measure {
             (Self::Resent, _) => lost(facts),
             (Self::RoundTripGrowth, _) => queued(facts, |tcp| tcp.rtt_s / tcp.min_rtt_s),
             (Self::QueueingDelay, _) => queued(facts, |tcp| 1e3 * (tcp.rtt_s - tcp.min_rtt_s)),
-            (Self::AppLimited, _) => facts.tcp_share(|tcp| tcp.app_limited_share),
+            (Self::AppLimited, _) => app_limited(facts),
             (Self::Held, Subject::Socket(socket)) => held(socket, elapsed),
             (Self::Corked, Subject::Socket(socket)) => corked(facts, socket),
             (Self::OfPacingLimit, Subject::Socket(socket)) => {
@@ -89,9 +89,45 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     if tcps.any(|tcp| tcp.needless.is_none()) {
         return None;
     }
-    let lost = |tcp: &TcpCounts| tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0));
-    let (lost, sent) = sums(facts, |tcp| (lost(tcp), tcp.segments_out));
+    let (lost, sent) = sums(facts, |tcp| (lost_on(tcp), tcp.segments_out));
     counted(lost, sent as f64)
+}
+
+/// Returns the fraction of readings in which connections had nothing left to send, at most the time
+/// that they did not wait for the retransmission of a lost segment. A client that waits for each
+/// reply has nothing more to send either, but a loss holds it up.
+fn app_limited(facts: &Facts<'_>) -> Option<Estimate> {
+    let marked = facts.tcp_share(|tcp| tcp.app_limited_share);
+    match (marked, 1.0 - stalled_by_losses(facts)) {
+        (Some(marked), free) if free < marked.value => Some(share(free)),
+        (None, free) if free < 1.0 => Some(share(free)),
+        (marked, _) => marked,
+    }
+}
+
+/// Returns the fraction of time that connections with requests and replies wait for a retransmission
+/// timeout. With no other segments in flight, no acknowledgement reveals the loss sooner.
+fn stalled_by_losses(facts: &Facts<'_>) -> f64 {
+    /// Minimum retransmission timeout of Linux, in seconds (TCP_RTO_MIN).
+    const TIMEOUT_S: f64 = 0.2;
+    /// Maximum ratio of the sum of the timeouts to the elapsed time. Timeouts of a connection follow
+    /// one another, so if their sum is greater, most losses were repaired sooner.
+    const SUM: f64 = 1.25;
+    let elapsed = facts.elapsed();
+    let stalled = |tcp: &TcpCounts| {
+        let sum = TIMEOUT_S * lost_on(tcp) as f64 / elapsed;
+        // During a timeout, the lost segment is unacknowledged.
+        let busy = tcp.busy_s / elapsed;
+        if sum <= SUM { sum.min(busy).min(1.0) } else { 0.0 }
+    };
+    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let both = tcps.filter(|tcp| tcp.bytes_received > 0 && tcp.bytes_acked > 0);
+    let (sum, number) = both.map(stalled).fold((0.0, 0), |(sum, n), one| (sum + one, n + 1));
+    sum / f64::from(number.max(1))
+}
+
+fn lost_on(tcp: &TcpCounts) -> u64 {
+    tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0))
 }
 
 /// Returns the busiest of the connections that always have data to send; `None` if there are none.

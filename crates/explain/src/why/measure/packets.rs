@@ -7,7 +7,9 @@ use super::super::losses::{bad_checksums, discarded, fragmented, table_full, van
 use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
 use super::{Measure, received};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{CpuCounts, InterfaceCounts, SocketCounts, SocketKind, ThreadActivity};
+use linerate_record::why::{
+    CpuCounts, InterfaceCounts, QdiscCounts, SocketCounts, SocketKind, ThreadActivity,
+};
 
 /// Offloads of checksums and of segmentation: one of each is enough.
 const CHECKSUM: &[&str] = &["tx-checksum-ip-generic", "tx-checksum-ipv4"];
@@ -79,6 +81,10 @@ impl Measure {
             (Self::FifoBehind, Subject::Qdisc(interface, _)) => {
                 let is_fair = interface.qdiscs.iter().any(|one| FAIR.contains(&one.kind.as_str()));
                 Some(Estimate::exactly(f64::from(!is_fair)))
+            }
+            // netem does not count the packets that wait, which all of them do.
+            (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) if is_waited_in(qdisc) => {
+                Some(Estimate::exactly(1.0))
             }
             (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
                 counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
@@ -256,4 +262,9 @@ fn own_through(facts: &Facts<'_>, interface: &InterfaceCounts) -> Option<Estimat
     let low = part(sent.saturating_sub(others), sent).min(most);
     let value = value.clamp(low, most);
     Some(Estimate { low, high: most, ..Estimate::exactly(value) })
+}
+
+/// Returns whether packets wait in an emulated network (netem) because of its rate limit.
+fn is_waited_in(qdisc: &QdiscCounts) -> bool {
+    qdisc.kind == "netem" && qdisc.rate_bits_per_s.is_some() && qdisc.queued_packets > 0
 }

@@ -110,7 +110,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::AppLimited,
                 0.5,
-                "with nothing more to send, losses add latency, but do not limit the rate",
+                "with nothing more to send, losses add latency, but do not limit the rate, except \
+                 of clients that wait for each reply: each loss takes them 200 ms",
             ),
         ],
         symptoms: 0,
