@@ -312,7 +312,7 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 
 static void next_program(bool is_next)
 {
-	/* In order with the check for the file `over`: whoever creates it then reads the state. */
+	/* In order with the check for the file `over`: linerate creates it, then reads the state. */
 	__atomic_store_n(&sheet->state, is_next ? SHEET_EXECUTES : SHEET_RUNS, __ATOMIC_SEQ_CST);
 }
 

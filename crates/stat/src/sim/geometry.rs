@@ -170,10 +170,9 @@ impl Geometry {
     }
 
     /// Parses user input: `this`, a name, caches as `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size /
-    /// ways / bytes per line; `l2`, `l3` and `ll` are optional; together with `l2`, `ll` is the level
-    /// behind it), or a name followed by such items,
-    /// which replace those of the processor. TLBs are `dtlb=64/4` (entries / ways), pages
-    /// `page=4K`.
+    /// ways / bytes per line; `l2`, `l3` and `ll` are optional; together with `l2`, `ll` is the
+    /// level behind it), or a name followed by such items, which replace those of the processor.
+    /// TLBs are `dtlb=64/4` (entries / ways), pages `page=4K`.
     ///
     /// # Errors
     /// As for [`Geometry::this_machine`] and [`Geometry::named`]; also
