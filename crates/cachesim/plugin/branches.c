@@ -136,6 +136,11 @@ static enum branch of_ppc(const char *text)
 	return strcmp(word, "bctrl") && strcmp(word, "blrl") ? CONDITIONAL : INDIRECT_CALL;
 }
 
+bool has_repeat_prefix(const char *disassembly)
+{
+	return begins(disassembly + strspn(disassembly, " \t"), "rep");
+}
+
 branch_reader *branches_of(const char *target)
 {
 	static const struct {

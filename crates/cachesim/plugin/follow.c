@@ -25,11 +25,12 @@ enum { E_CLASS = 4, E_DATA = 5, E_MACHINE = 18 };
 
 static const struct {
 	const char *target;
-	int64_t execve;
+	int64_t execve, execveat;
 } SYSTEM_CALLS[] = {
-	{ "x86_64", 59 }, { "i386", 11 },    { "arm", 11 },	{ "armeb", 11 },   { "aarch64", 221 },
-	{ "ppc", 11 },	  { "ppc64", 11 },   { "ppc64le", 11 }, { "riscv64", 221 },
-	{ "sparc", 59 },  { "sparc64", 59 }, { "s390x", 11 },
+	{ "x86_64", 59, 322 },	 { "i386", 11, 358 },	 { "arm", 11, 387 },
+	{ "armeb", 11, 387 },	 { "aarch64", 221, 281 }, { "ppc", 11, 362 },
+	{ "ppc64", 11, 362 },	 { "ppc64le", 11, 362 }, { "riscv64", 221, 281 },
+	{ "sparc", 59, 350 },	 { "sparc64", 59, 350 }, { "s390x", 11, 354 },
 };
 
 /* Returns whether an ELF header has the same class, byte order and machine as `magic`. */
@@ -81,10 +82,13 @@ const char *follow_init(struct follow *f, const char *target, const char *progra
 	const uint16_t one = 1;
 	const bool is_host_little = *(const uint8_t *)&one == 1;
 
-	f->execve = -1;
-	for (size_t i = 0; i < sizeof SYSTEM_CALLS / sizeof *SYSTEM_CALLS; i++)
-		if (!strcmp(SYSTEM_CALLS[i].target, target))
+	f->execve = f->execveat = -1;
+	for (size_t i = 0; i < sizeof SYSTEM_CALLS / sizeof *SYSTEM_CALLS; i++) {
+		if (!strcmp(SYSTEM_CALLS[i].target, target)) {
 			f->execve = SYSTEM_CALLS[i].execve;
+			f->execveat = SYSTEM_CALLS[i].execveat;
+		}
+	}
 	f->emulator = own_arguments(&f->emulator_count);
 	if (!f->emulator || f->emulator_count < keep)
 		return "/proc/self/cmdline lacks the emulator's arguments";
@@ -180,10 +184,23 @@ static bool is_plain_program(const char *path, bool *has_rights)
 {
 	struct stat info;
 
-	if (stat(path, &info) || !S_ISREG(info.st_mode) || access(path, X_OK))
+	if (stat(path, &info) || !S_ISREG(info.st_mode) ||
+	    faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		return false;
 	*has_rights = info.st_mode & (S_ISUID | S_ISGID);
 	return true;
+}
+
+/*
+ * Returns whether the emulator can load the plugin. Does not ask access(2), because the emulator
+ * has the effective IDs. The caller has announced its call of execve: the plugin is not removed
+ * between this check and the emulator's start.
+ */
+static bool can_start(const struct follow *f)
+{
+	char byte;
+
+	return head(f->plugin, &byte, 1) == 1 && faccessat(AT_FDCWD, f->over, F_OK, AT_EACCESS);
 }
 
 /* Executes the emulator. Returns only on failure. */
@@ -208,10 +225,10 @@ static void start(const struct follow *f, const char *name, const char **words, 
 
 /*
  * Inserts the interpreters of words[0] into `words`. Returns the new number of words, or 0 if the
- * program is not followed. `is_refused` is set if it is setuid or of another architecture.
+ * program is not followed: it is setuid, of another architecture or unreadable, or cannot run.
  */
 static int resolve(const struct follow *f, const char **words, int count,
-		   char (*lines)[LINE_BYTES], bool *is_refused)
+		   char (*lines)[LINE_BYTES])
 {
 	for (int depth = 0; depth < INTERPRETERS; depth++) {
 		bool has_rights = false;
@@ -219,11 +236,9 @@ static int resolve(const struct follow *f, const char **words, int count,
 		int added;
 		if (!is_plain_program(words[0], &has_rights))
 			return 0;
-		*is_refused = has_rights;
 		bytes = has_rights ? -1 : head(words[0], lines[depth], LINE_BYTES);
 		if (bytes >= FOLLOW_MAGIC_BYTES && has_magic((uint8_t *)lines[depth], f->magic))
 			return count;
-		*is_refused |= bytes >= 4 && !memcmp(lines[depth], "\177ELF", 4);
 		added = interpret(words, count, lines[depth], bytes);
 		if (added < 0)
 			return 0;
@@ -239,11 +254,11 @@ bool follow_exec(const struct follow *f, uint64_t base, uint64_t path, uint64_t 
 	const char **const environment = calloc(STRINGS + 1, sizeof *environment);
 	char lines[INTERPRETERS][LINE_BYTES];
 	const char *const file = string_at(base + path);
-	bool is_refused = false;
+	bool is_file, has_rights;
 	int count = -1, resolved;
 	const char *name;
 
-	if (words && environment && file && !access(f->plugin, R_OK) &&
+	if (words && environment && file &&
 	    strings_at(f, base, envp, environment, STRINGS) >= 0)
 		count = strings_at(f, base, argv, words, STRINGS);
 	if (count < 0)
@@ -251,15 +266,17 @@ bool follow_exec(const struct follow *f, uint64_t base, uint64_t path, uint64_t 
 	name = count ? words[0] : "";
 	words[0] = file;
 	count += !count;
-	resolved = resolve(f, words, count, lines, &is_refused);
+	resolved = resolve(f, words, count, lines);
 	if (resolved > 0) {
 		before(true);
-		start(f, resolved > count ? words[0] : name, words, resolved,
-		      (char *const *)environment);
+		if (can_start(f))
+			start(f, resolved > count ? words[0] : name, words, resolved,
+			      (char *const *)environment);
 		before(false);
 	}
 out:
+	is_file = !file || is_plain_program(file, &has_rights);
 	free(words);
 	free(environment);
-	return !is_refused;
+	return is_file;
 }

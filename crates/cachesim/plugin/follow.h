@@ -17,8 +17,10 @@ struct follow {
 	int emulator_count;
 	/* Path of the plugin, without which the emulator would not start. */
 	const char *plugin;
-	/* System call number of execve. */
-	int64_t execve;
+	/* Path of a file that exists once no emulator may start any more. */
+	const char *over;
+	/* System call numbers; -1 if not known. */
+	int64_t execve, execveat;
 	/* Bytes per pointer of the program, and whether its byte order differs from the host's. */
 	unsigned pointer_bytes;
 	bool is_swapped;
@@ -35,8 +37,9 @@ const char *follow_init(struct follow *f, const char *target, const char *progra
 /*
  * Executes the emulator with the new program. `path`, `argv` and `envp` are the arguments of
  * execve(2), as addresses in the program; adding `base` gives addresses in this process. Calls
- * before(true) just before, and before(false) if the execution fails. Returns false if the program
- * exists but cannot be followed; otherwise true, and the kernel handles the call.
+ * before(true) first, and before(false) if the emulator is not executed. Returns only if the kernel
+ * has to handle the call: true if the file is executable, or its name cannot be read here, so that
+ * it runs outside the emulator unless the kernel refuses the call; false if the call will fail.
  */
 bool follow_exec(const struct follow *f, uint64_t base, uint64_t path, uint64_t argv, uint64_t envp,
 		 void (*before)(bool is_next));

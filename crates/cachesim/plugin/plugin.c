@@ -9,6 +9,7 @@
  *	out=		the directory for the files
  *	program=	the program that the emulator was started with
  *	plugin=		the file of this plugin
+ *	over=		a file that will exist once no emulator may start any more
  *	keep=		number of emulator arguments that precede those of the program
  *	spots=		a file for counts per instruction (spots.h), which are optional
  *	probe=		a file to create before exiting at once, to test whether this emulator
@@ -19,7 +20,8 @@
  * Each thread has its own processor, whose caches are not shared with other threads; a forked
  * process starts with a copy of its parent's caches. All instructions of a translated block are
  * counted when the block begins. If QEMU splits an access into several at consecutive addresses,
- * for example a vector access, they count as one.
+ * for example a vector access, they count as one. An x86 instruction with a repeat prefix counts
+ * once, although QEMU runs each repetition as a block; the data accesses of all repetitions count.
  */
 #define _GNU_SOURCE
 #include "branches.h"
@@ -57,6 +59,8 @@ struct block {
 	uint64_t first, last, after;
 	uint32_t instructions;
 	enum branch branch;
+	/* Whether it is a single x86 instruction with a repeat prefix. */
+	bool is_repeat;
 	/* Address of the branch. */
 	uint64_t address;
 	struct site sites[];
@@ -85,6 +89,8 @@ struct thread {
 	uint64_t *row, recent[COUNTERS];
 	/* Spot that the branch of the current block is attributed to. */
 	struct spot *last_spot;
+	/* Whether the thread is in a call of execve that the kernel handles. */
+	bool is_leaving;
 };
 
 static struct machine machine;
@@ -120,8 +126,7 @@ static struct thread *new_thread(unsigned vcpu)
 	if (!t || !cpu_init(&t->cpu, &machine, NULL))
 		fail("out of memory for a thread's caches");
 	begin_row(t, vcpu);
-	if (vcpu > sheet->last_thread)
-		sheet->last_thread = vcpu;
+	sheet_use_thread(sheet, vcpu);
 	return threads[vcpu % SHEET_ROWS] = t;
 }
 
@@ -149,7 +154,9 @@ APART void on_block(unsigned vcpu, void *data)
 	before = t->block;
 	if (before && before->branch != NO_BRANCH)
 		cpu_branch(&t->cpu, before->branch, before->address, before->after, b->first);
-	t->cpu.counts[INSTRUCTIONS] += b->instructions;
+	/* Only a repetition follows on itself: any other loop ends in a branch. */
+	if (!b->is_repeat || !before || before->address != b->first)
+		t->cpu.counts[INSTRUCTIONS] += b->instructions;
 	cpu_fetch(&t->cpu, b->first, b->last);
 	t->block = b;
 	t->site = NULL;
@@ -175,9 +182,11 @@ static void on_hot_block(unsigned vcpu, void *data)
 
 	on_block(vcpu, hot->block);
 	t = threads[vcpu % SHEET_ROWS];
-	t->row[INSTRUCTIONS] += hot->block->instructions;
-	t->recent[INSTRUCTIONS] = 0;
-	spot_add(hot->first, INSTRUCTIONS, hot->weight);
+	if (t->recent[INSTRUCTIONS]) {
+		t->row[INSTRUCTIONS] += t->recent[INSTRUCTIONS];
+		t->recent[INSTRUCTIONS] = 0;
+		spot_add(hot->first, INSTRUCTIONS, hot->weight);
+	}
 	if (t->last_spot)
 		attribute(t, t->last_spot, BRANCHES, COUNTERS);
 	attribute(t, hot->first, LOADS, BRANCHES);
@@ -215,15 +224,16 @@ static void on_hot_data(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr
 	attribute(threads[vcpu % SHEET_ROWS], s->spot, LOADS, BRANCHES);
 }
 
-static enum branch branch_of(const struct qemu_plugin_insn *insn)
+/* Classifies a block by its last instruction. */
+static void classify(struct block *b, const struct qemu_plugin_insn *last)
 {
-	char *const text = read_branch ? qemu_plugin_insn_disas(insn) : NULL;
-	const enum branch found = text ? read_branch(text) : NO_BRANCH;
+	char *const text = read_branch ? qemu_plugin_insn_disas(last) : NULL;
 
+	b->branch = text ? read_branch(text) : NO_BRANCH;
+	b->is_repeat = text && b->instructions == 1 && has_repeat_prefix(text);
 	if (!text)
 		sheet->has_branches = 0;
 	free(text);
-	return found;
 }
 
 /*
@@ -293,7 +303,7 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 	b->address = qemu_plugin_insn_vaddr(last);
 	b->after = b->address + qemu_plugin_insn_size(last);
 	b->last = b->after - 1;
-	b->branch = branch_of(last);
+	classify(b, last);
 	base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(last) - b->address;
 	keep_instruction(last);
 	if (!spots)
@@ -302,31 +312,49 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 
 static void next_program(bool is_next)
 {
-	sheet->has_ended = is_next;
+	/* In order with the check for the file `over`: linerate creates it, then reads the state. */
+	__atomic_store_n(&sheet->state, is_next ? SHEET_EXECUTES : SHEET_RUNS, __ATOMIC_SEQ_CST);
 }
 
 static void on_call(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
 		    uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
-	(void)id, (void)vcpu, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
-	if (number == follow.execve && !follow_exec(&follow, base, a1, a2, a3, next_program))
-		sheet->unfollowed++;
+	struct thread *const t = threads[vcpu % SHEET_ROWS];
+	bool is_leaving = number == follow.execveat;
+
+	(void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+	if (number == follow.execve)
+		is_leaving = follow_exec(&follow, base, a1, a2, a3, next_program);
+	if (!is_leaving || !t)
+		return;
+	t->is_leaving = true;
+	sheet_add_unfollowed(sheet, 1);
 }
 
 static void on_end(uint64_t id, void *data)
 {
 	(void)id, (void)data;
-	sheet->has_ended = 1;
+	sheet->state = SHEET_ENDED;
 }
 
-/* Starts a new sheet in a forked process: the counts so far are in its parent's file. */
+/*
+ * Starts a new sheet in a forked process: the counts so far are in its parent's file. Without a
+ * file (other user or root directory, the measurement is over, no free descriptor), the process
+ * runs on uncounted, and its parent's file says so.
+ */
 static void begin_child(void)
 {
-	const struct sheet *const parent = sheet;
+	struct sheet *const parent = sheet;
 
 	sheet = sheet_new(out);
-	if (!sheet)
-		fail("cannot create the count file of a process");
+	if (!sheet) {
+		sheet = sheet_private();
+		if (!sheet)
+			fail("out of memory for a process's counts");
+		sheet_add_unfollowed(parent, 1);
+		if (spots)
+			spots_detach(spots);
+	}
 	owner = getpid();
 	sheet->has_branches = parent->has_branches;
 	for (unsigned i = 0; i < SHEET_ROWS; i++)
@@ -336,14 +364,20 @@ static void begin_child(void)
 
 static void on_result(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
 {
+	struct thread *const t = threads[vcpu % SHEET_ROWS];
+
 	(void)id, (void)number, (void)result;
 	if (spots)
 		spots_forget_files();
+	/* The call of execve failed: it would not return otherwise. */
+	if (t && t->is_leaving) {
+		t->is_leaving = false;
+		sheet_add_unfollowed(sheet, -1);
+	}
 	if (getpid() == owner)
 		return;
 	begin_child();
-	if (vcpu > sheet->last_thread)
-		sheet->last_thread = vcpu;
+	sheet_use_thread(sheet, vcpu);
 }
 
 static const char *value_of(const char *argument, const char *key)
@@ -373,6 +407,8 @@ static const char *take(struct arguments *a, const char *argument)
 		a->program = value;
 	else if ((value = value_of(argument, "plugin=")))
 		follow.plugin = strdup(value);
+	else if ((value = value_of(argument, "over=")))
+		follow.over = strdup(value);
 	else if ((value = value_of(argument, "keep=")))
 		a->keep = atoi(value);
 	else if ((value = value_of(argument, "spots=")))
@@ -391,15 +427,16 @@ static const char *prepare(const char *target, int count, char **values)
 		wrong = take(&a, values[i]);
 	if (!wrong)
 		wrong = machine_check(&machine);
-	if (!wrong && (!out || !a.program || !follow.plugin || !a.keep))
-		wrong = "out, program, plugin and keep are required";
+	if (!wrong && (!out || !a.program || !follow.plugin || !follow.over || !a.keep))
+		wrong = "out, program, plugin, over and keep are required";
 	if (!wrong)
 		wrong = follow_init(&follow, target, a.program, a.keep);
-	if (!wrong && !(sheet = sheet_new(out)))
-		wrong = "cannot create the count file";
 	if (!wrong && a.spots && !(spots = spots_open(a.spots)))
 		wrong = "cannot create the file for the counts per instruction (--hot), a sparse "
 			"file of up to 640 MiB";
+	/* Last, because the directory may be removed as soon as the file is there. */
+	if (!wrong && !(sheet = sheet_new(out)))
+		wrong = "cannot create the count file";
 	return wrong;
 }
 

@@ -20,16 +20,23 @@ enum {
 	INSN_BYTES = 8,
 };
 
+enum sheet_state {
+	SHEET_RUNS,
+	SHEET_ENDED,
+	/* The process executes another program, which has a file of its own. */
+	SHEET_EXECUTES,
+};
+
 struct sheet {
 	char magic[8];
 	uint32_t counters, row, rows;
 	/* Whether branches are recognized in this program. */
 	uint32_t has_branches;
-	/* 1 once the process has ended or executed another program. */
-	uint32_t has_ended;
+	/* An enum sheet_state. */
+	uint32_t state;
 	/*
-	 * Number of programs that ran outside the simulation: of another architecture, setuid or
-	 * setgid.
+	 * Number of programs that this process executed outside the simulation, and of forked
+	 * processes that could not create a file.
 	 */
 	uint32_t unfollowed;
 	/* Highest thread number so far. */
@@ -42,8 +49,20 @@ struct sheet {
 	uint8_t insn[INSN_BYTES];
 };
 
-/* Creates the file counts.PID.N in a directory and maps it. Returns NULL on failure. */
+/*
+ * Creates the file counts.PID.N in a directory and maps it. Returns NULL on failure. The magic
+ * number is stored last: a file that still begins with zeros contains no counts yet.
+ */
 struct sheet *sheet_new(const char *folder);
+
+/* Like sheet_new(), but in memory of this process, which is lost when it ends. */
+struct sheet *sheet_private(void);
+
+/* Adds to the number of programs that are not followed; `change` may be negative. */
+void sheet_add_unfollowed(struct sheet *sheet, int change);
+
+/* Records that this thread number is in use. */
+void sheet_use_thread(struct sheet *sheet, unsigned thread);
 
 /* Returns the row of a thread. */
 uint64_t *sheet_row(struct sheet *sheet, unsigned thread);

@@ -127,7 +127,10 @@ static uint32_t row_of(struct spots *spots, const char *text, size_t length)
 	if (!name)
 		return SPOT_NO_FILE;
 	row(spots, number)->position = length;
+	/* A reader that comes in between sees a zero byte in the name, and skips it. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	row(spots, number)->file = SPOT_IS_NAME;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(row(spots, number)->counts, text, length);
 	name->row = number;
 	name->length = (uint32_t)length;
@@ -227,6 +230,12 @@ void spots_place(struct spots *spots, struct spot *spot, uint64_t address, uint6
 	is_in_file = known && known->file != SPOT_NO_FILE;
 	spot->position = is_in_file ? here - known->start + known->offset : address;
 	spot->file = is_in_file ? known->file : SPOT_NO_FILE;
+}
+
+void spots_detach(struct spots *spots)
+{
+	mmap(spots, SPOTS_BYTES, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 void spots_forget_files(void)

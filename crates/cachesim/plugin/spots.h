@@ -64,6 +64,12 @@ struct spot *spots_block(struct spots *spots, uint32_t n);
  */
 void spots_place(struct spots *spots, struct spot *spot, uint64_t address, uint64_t here);
 
+/*
+ * Replaces the file's mapping by memory of this process, at the same address: what it counts from
+ * now on is lost. If that fails, the file stays mapped.
+ */
+void spots_detach(struct spots *spots);
+
 /* Discards cached mappings, because the process may have changed them. */
 void spots_forget_files(void);
 

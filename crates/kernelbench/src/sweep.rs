@@ -201,18 +201,8 @@ impl Bench {
     ) -> Measured {
         let mut contest = Contest::new(*case, routines, &mut self.memory, self.footprint, seed);
         let ticks = WINDOW_SECONDS * ticks_per_s();
-        let mut tries = 1;
-        let (times, cycles_per_tick, additions_per_cycle) = loop {
-            let before = self.core_clock.last_width();
-            let times = contest.race(self.rounds, ticks, &self.clock, watch, seed);
-            let cycles_per_tick = self.core_clock.since_last();
-            if cycles_per_tick.is_ok() || tries == TRIES {
-                let after = self.core_clock.last_width();
-                let width = before.and_then(|before| Ok([before, after?]));
-                break (times, cycles_per_tick, width);
-            }
-            tries += 1;
-        };
+        let race = || contest.race(self.rounds, ticks, &self.clock, watch, seed);
+        let (times, cycles_per_tick, additions_per_cycle) = self.core_clock.while_steady(race);
         let timed = |routine: &Routine| Timed {
             name: routine.name().to_owned(),
             role: recorded(routine.role()),
@@ -267,6 +257,26 @@ impl Clock {
             ));
         }
         Ok((before + after) / 2.0)
+    }
+
+    /// Runs `race` again while the clock changes during it, at most [`TRIES`] times in all. Returns
+    /// its last result, with the cycles per tick and the additions per cycle before and after it.
+    /// Where the clock cannot be measured, once has to do.
+    fn while_steady<T>(
+        &mut self,
+        mut race: impl FnMut() -> T,
+    ) -> (T, Result<f64, String>, Result<[f64; 2], String>) {
+        let mut tries = 1;
+        loop {
+            let before = self.last_width();
+            let times = race();
+            let cycles_per_tick = self.since_last();
+            if cycles_per_tick.is_ok() || self.last.is_err() || tries == TRIES {
+                let after = self.last_width();
+                return (times, cycles_per_tick, before.and_then(|before| Ok([before, after?])));
+            }
+            tries += 1;
+        }
     }
 
     fn last_width(&self) -> Result<f64, String> {
@@ -420,4 +430,33 @@ fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
         skipped.push(Skipped { what: "bytes guaranteed to be cold".to_owned(), reason });
     }
     skipped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn races(last: Result<f64, String>) -> (u32, bool) {
+        let mut clock = Clock { last, all: Vec::new(), widths: Ok(Vec::new()) };
+        let mut races = 0;
+        let (_, cycles_per_tick, _) = clock.while_steady(|| races += 1);
+        (races, cycles_per_tick.is_ok())
+    }
+
+    #[test]
+    fn a_case_is_not_repeated_for_a_clock_that_cannot_be_measured() {
+        assert_eq!(races(Err("no chain for this processor".to_owned())), (1, false));
+    }
+
+    #[test]
+    fn a_case_is_repeated_if_the_clock_changed_during_it() {
+        // A clock that was a thousand times as fast before: the first race is void.
+        let (races, _) = races(
+            core_cycles_per_tick()
+                .map(|clock| 1000.0 * clock.value)
+                .map_err(|error| error.to_string()),
+        );
+        let is_known = core_cycles_per_tick().is_ok();
+        assert!(if is_known { races > 1 } else { races == 1 }, "{races}");
+    }
 }

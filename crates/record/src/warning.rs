@@ -365,7 +365,8 @@ impl Warning {
             ),
             Self::UnsimulatedPrograms { programs } => write!(
                 f,
-                "{} not simulated (other architecture, setuid or setgid)",
+                "{} not simulated (other architecture, setuid or setgid, or without access to \
+                 the simulator's files)",
                 counted(*programs, "program")
             ),
             Self::UnfollowedProgram { program } => write!(

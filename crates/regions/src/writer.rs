@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, ptr, thread};
 
@@ -80,7 +81,10 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     }
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.new", std::process::id()));
+    // Threads may write the same record at the same time. Relaxed: the numbers only have to differ.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}.{number}.new", std::process::id()));
     let new = target.with_file_name(name);
     let replaced = fs::write(&new, contents).and_then(|()| fs::rename(&new, &target));
     match replaced {
@@ -135,5 +139,25 @@ mod tests {
         assert!(
             !is_replaceable(Path::new("/dev/null")) && replace(Path::new("/dev/null"), b"").is_ok()
         );
+    }
+
+    #[test]
+    fn threads_replace_the_same_file_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("record.json");
+        thread::scope(|scope| {
+            for letter in b"abcd" {
+                let file = &file;
+                scope.spawn(move || {
+                    for length in 0..250 {
+                        replace(file, &vec![*letter; (1 << 16) + length]).unwrap();
+                        let found = fs::read(file).unwrap();
+                        assert!(found.len() >= 1 << 16, "{}", found.len());
+                        assert!(found.iter().all(|byte| *byte == found[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
     }
 }

@@ -18,6 +18,7 @@ mod counts;
 mod names;
 mod program;
 mod spots;
+mod traps;
 
 pub(crate) use counts::Counts;
 pub(crate) use names::native;
@@ -43,6 +44,11 @@ const SIGILL: i32 = 4;
 /// File name of the plug-in, and of the file that it creates when it is probed.
 const PLUGIN: &str = "cachesim.so";
 const PROBE: &str = "probe";
+/// File that keeps processes that outlive the command from starting further emulators.
+const OVER: &str = "over";
+/// Maximum time to wait for emulators that are starting, in ns, and the interval between checks.
+const STARTING_NS: u64 = 10_000_000_000;
+const STARTING_TICK: Duration = Duration::from_millis(2);
 /// Maximum time for the probe in ns, and the interval at which its exit is polled.
 const PROBE_NS: u64 = 10_000_000_000;
 const PROBE_TICK: Duration = Duration::from_millis(2);
@@ -63,7 +69,9 @@ pub(crate) struct Emulator {
 #[derive(Debug)]
 pub(crate) struct Emulation {
     folder: Folder,
+    /// The emulator, and its name.
     file: PathBuf,
+    name: &'static str,
     arguments: Vec<OsString>,
     model: Model,
 }
@@ -185,7 +193,7 @@ impl Emulator {
         arguments.extend(["-0".into(), name, self.program.file.clone().into()]);
         arguments.extend(self.program.argv.iter().skip(1).cloned());
         let (file, model) = (self.file.clone(), model.clone());
-        Ok(Emulation { folder, file, arguments, model })
+        Ok(Emulation { folder, file, name: self.name, arguments, model })
     }
 
     fn plugin_argument(
@@ -196,13 +204,33 @@ impl Emulator {
         items: &[String],
     ) -> OsString {
         let mut argument = escaped(plugin);
-        for (key, path) in [("out", out), ("program", &self.program.file), ("plugin", plugin)] {
+        let over = out.join(OVER);
+        for (key, path) in [
+            ("out", out),
+            ("program", self.program.file.as_path()),
+            ("plugin", plugin),
+            ("over", over.as_path()),
+        ] {
             argument.push(format!(",{key}="));
             argument.push(escaped(path));
         }
         argument.push(format!(",keep={keep}"));
         items.iter().for_each(|item| argument.push(format!(",{item}")));
         argument
+    }
+}
+
+/// Waits until no emulator is starting, before the directory and the plug-in are removed.
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        let folder = self.folder.path();
+        if File::create(folder.join(OVER)).is_err() {
+            return;
+        }
+        let end_ns = monotonic_ns() + STARTING_NS;
+        while counts::is_starting(folder) && monotonic_ns() < end_ns {
+            sleep(STARTING_TICK);
+        }
     }
 }
 
@@ -233,8 +261,8 @@ impl Emulation {
     /// # Errors
     /// Returns [`SimError::NotEmulated`], [`SimError::BadFile`] or [`SimError::Folder`].
     pub(crate) fn collect(&self, pid: u32, ended: Option<Ended>) -> Result<Counts, SimError> {
-        let is_unknown = ended.is_some_and(|ended| ended.signal == Some(SIGILL));
-        counts::collect(self.folder.path(), &self.model, is_unknown.then_some(pid))
+        let is_killed = ended.is_some_and(|ended| ended.signal == Some(SIGILL));
+        counts::collect(self.folder.path(), &self.model, is_killed.then_some((pid, self.name)))
     }
 
     /// Reads the counts per instruction after the command has ended. They must have been requested

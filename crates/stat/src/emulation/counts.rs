@@ -5,12 +5,14 @@
 //! (`cachesim/plugin/sheet.h`).
 
 use super::names::{self, COUNTERS};
+use super::{PLUGIN, escaped, traps};
 use crate::sim::model::Model;
 use crate::sim::{Remark, SimError};
 use linerate_doctor::refusal::Explanation;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Prefix of a count file's name, followed by the process ID and a number.
@@ -23,6 +25,15 @@ const HEAD_BYTES: usize = 4096;
 
 /// Maximum total size of a file's rows, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// Values of a file's state field. A program that the process executes has a file of its own.
+const RUNS: u32 = 0;
+const ENDED: u32 = 1;
+const EXECUTES: u32 = 2;
+
+/// Maximum length of the part of a command line that contains the plug-in's path: the options
+/// before it are few, and a path has at most 4096 bytes, of which commas are doubled.
+const COMMAND_BYTES: u64 = 16 << 10;
 
 /// Indices of header fields: the number of counters per row, and the last row in use.
 const ROW: usize = 1;
@@ -62,18 +73,18 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sheet {
     has_branches: bool,
-    has_ended: bool,
+    state: u32,
     unfollowed: u64,
     instruction: Vec<u8>,
     counts: [u64; COUNTERS.len()],
 }
 
-/// Sums the counts of all files in a directory. `unknown_in` is the process, if any, that was
-/// killed because it executed an unrecognized instruction.
+/// Sums the counts of all files in a directory. `killed` is the process, if any, that SIGILL
+/// killed, and the name of its emulator.
 pub(super) fn collect(
     folder: &Path,
     model: &Model,
-    unknown_in: Option<u32>,
+    killed: Option<(u32, &str)>,
 ) -> Result<Counts, SimError> {
     let failed = |path: &Path, error: std::io::Error| SimError::Folder {
         path: path.display().to_string(),
@@ -85,13 +96,17 @@ pub(super) fn collect(
         has_branches: true,
         remarks: Vec::new(),
     };
-    let (mut running, mut unfollowed, mut is_counted) = (BTreeSet::new(), 0, false);
+    let mut processes = Processes::with_plugin_in(folder);
+    let (mut unfollowed, mut is_counted) = (0, false);
     for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
         let path = entry.map_err(|error| failed(folder, error))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(rest) = name.strip_prefix(FILE) else { continue };
-        let pid = rest.split('.').next().and_then(|pid| pid.parse::<u32>().ok());
+        let Some(place) = place(&name) else { continue };
         let bytes = read(&path).map_err(|error| failed(&path, error))?;
+        if !is_begun(&bytes) {
+            processes.add(place, RUNS);
+            continue;
+        }
         let sheet = parse(&bytes).ok_or_else(|| SimError::BadFile {
             path: path.display().to_string(),
             reason: "not in the format of the emulator's plug-in".to_owned(),
@@ -102,21 +117,91 @@ pub(super) fn collect(
         for (sum, count) in sum.counts.iter_mut().zip(sheet.counts) {
             *sum = sum.saturating_add(count);
         }
-        if !sheet.has_ended {
-            running.extend(pid.filter(|pid| is_running(*pid)));
-            if pid.is_some() && pid == unknown_in {
-                let bytes = hexadecimal(&sheet.instruction);
-                sum.remarks.push(Remark::UnknownInstruction { bytes });
-            }
+        processes.add(place, sheet.state);
+        let emulator = killed.filter(|(pid, _)| *pid == place.0 && sheet.state == RUNS);
+        if emulator.is_some_and(|(_, name)| !traps::is_meant(name, &sheet.instruction)) {
+            let bytes = hexadecimal(&sheet.instruction);
+            sum.remarks.push(Remark::UnknownInstruction { bytes });
         }
     }
     if !is_counted {
         return Err(SimError::NotEmulated);
     }
-    let (processes, programs) = (running.len() as u64, unfollowed);
+    let (processes, programs) = (processes.running(), unfollowed);
     sum.remarks.extend((processes > 0).then_some(Remark::Unfinished { processes }));
     sum.remarks.extend((programs > 0).then_some(Remark::NotFollowed { programs }));
     Ok(sum)
+}
+
+/// Returns whether a process is about to start the emulator for another program, or that emulator
+/// has not created its count file yet.
+pub(super) fn is_starting(folder: &Path) -> bool {
+    let mut processes = Processes { listed: Vec::new(), files: BTreeMap::new() };
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        let Some(place) = place(&entry.file_name().to_string_lossy()) else { continue };
+        // A file that cannot be read does not keep anyone waiting.
+        let bytes = read(&entry.path()).unwrap_or_default();
+        let state = if is_begun(&bytes) { parse(&bytes).map(|sheet| sheet.state) } else { None };
+        processes.add(place, state.unwrap_or(RUNS));
+    }
+    let states = processes.files.iter();
+    let mut starting = states.filter(|(_, (_, state))| *state == EXECUTES);
+    starting.any(|(pid, _)| is_running(*pid))
+}
+
+/// Returns the process ID and the number in a count file's name.
+fn place(name: &str) -> Option<(u32, u32)> {
+    let (pid, number) = name.strip_prefix(FILE)?.split_once('.')?;
+    Some((pid.parse().ok()?, number.parse().ok()?))
+}
+
+/// Returns whether the plug-in has finished the header: a process that has just started, or that
+/// was killed then, leaves a file that is empty or begins with zeros.
+fn is_begun(bytes: &[u8]) -> bool {
+    bytes.len() >= HEAD_BYTES && !bytes.starts_with(&[0; MAGIC.len()])
+}
+
+/// The emulated processes, for determining which still run.
+#[derive(Debug)]
+struct Processes {
+    /// Those that ran before the count files were read, as the kernel lists them.
+    listed: Vec<u32>,
+    /// Number and state of each process's last file.
+    files: BTreeMap<u32, (u32, u32)>,
+}
+
+impl Processes {
+    /// Finds the running processes that have loaded the plug-in from this folder. This includes
+    /// forked ones that have no count file yet. Does not see processes that the system hides
+    /// (`hidepid`).
+    fn with_plugin_in(folder: &Path) -> Self {
+        let plugin = escaped(&folder.join(PLUGIN));
+        let has_plugin = |pid: &u32| {
+            let mut line = Vec::new();
+            // A process that has ended in the meantime has no command line.
+            let file = File::open(format!("/proc/{pid}/cmdline"));
+            let _ = file.and_then(|file| file.take(COMMAND_BYTES).read_to_end(&mut line));
+            line.windows(plugin.len()).any(|window| window == plugin.as_bytes())
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let listed = pids.filter(|pid| has_plugin(pid) && is_running(*pid)).collect();
+        Self { listed, files: BTreeMap::new() }
+    }
+
+    /// Adds the state in a count file.
+    fn add(&mut self, (pid, number): (u32, u32), state: u32) {
+        let last = self.files.entry(pid).or_insert((number, state));
+        *last = (number, state).max(*last);
+    }
+
+    /// Counts the processes that still run.
+    fn running(&self) -> u64 {
+        let files = self.files.iter();
+        let with_file = files.filter(|(pid, (_, state))| *state != ENDED && is_running(**pid));
+        let without = self.listed.iter().filter(|pid| !self.files.contains_key(pid));
+        (with_file.count() + without.count()) as u64
+    }
 }
 
 /// Reads the header of a file and the rows in use, but not the rows reserved for more threads.
@@ -168,7 +253,7 @@ fn parse(bytes: &[u8]) -> Option<Sheet> {
     }
     Some(Sheet {
         has_branches: field(3)? != 0,
-        has_ended: field(4)? != 0,
+        state: field(4)? as u32,
         unfollowed: field(5)? as u64,
         instruction: head.get(32..32 + field(7)?.min(8))?.to_vec(),
         counts,
@@ -200,7 +285,7 @@ mod tests {
     fn threads_are_summed() {
         let sheet = parse(&file(&[[10, 3], [5, 1]])).unwrap();
         assert_eq!(sheet.counts[..3], [15, 4, 0]);
-        assert_eq!((sheet.has_branches, sheet.has_ended, sheet.unfollowed), (true, false, 2));
+        assert_eq!((sheet.has_branches, sheet.state, sheet.unfollowed), (true, RUNS, 2));
         assert_eq!(hexadecimal(&sheet.instruction), "0x62 0xf1 0x08");
     }
 
@@ -219,7 +304,7 @@ mod tests {
     fn a_folder_has_one_file_per_process_and_program() {
         let folder = tempfile::tempdir().unwrap();
         let model = crate::sim::Geometry::named("arm1176").unwrap();
-        let sum = |unknown_in| collect(folder.path(), model.model(), unknown_in);
+        let sum = |killed| collect(folder.path(), model.model(), killed);
         assert_eq!(sum(None), Err(SimError::NotEmulated));
         for name in ["counts.4000000.0", "counts.4000000.1", "counts.4000001.0"] {
             fs::write(folder.path().join(name), file(&[[7, 1]])).unwrap();
@@ -227,7 +312,60 @@ mod tests {
         let counts = sum(None).unwrap();
         assert_eq!((counts.get("instructions"), counts.get("loads")), (Ok(21), Ok(3)));
         assert_eq!(counts.remarks, [Remark::NotFollowed { programs: 6 }]);
-        let remarks = sum(Some(4_000_001)).unwrap().remarks;
+        let remarks = sum(Some((4_000_001, "qemu-x86_64"))).unwrap().remarks;
         assert!(matches!(remarks[0], Remark::UnknownInstruction { .. }), "{remarks:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_begun_is_a_process_without_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = crate::sim::Geometry::named("arm1176").unwrap();
+        let sum = || collect(folder.path(), model.model(), None);
+        let add = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        add("counts.4000000.0", &[]);
+        add("counts.4000000.1", &[0; 2 * HEAD_BYTES]);
+        assert_eq!(sum(), Err(SimError::NotEmulated));
+        add("counts.4000001.0", &file(&[[7, 1]]));
+        let own = format!("counts.{}.0", std::process::id());
+        add(&own, &[0; HEAD_BYTES - 1]);
+        let counts = sum().unwrap();
+        assert_eq!(counts.get("instructions"), Ok(7));
+        let unfinished = Remark::Unfinished { processes: 1 };
+        assert_eq!(counts.remarks, [unfinished, Remark::NotFollowed { programs: 2 }]);
+        add(&own, &[1; HEAD_BYTES]);
+        assert!(matches!(sum(), Err(SimError::BadFile { .. })));
+    }
+
+    #[test]
+    fn a_process_without_a_file_is_seen_by_its_plug_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = crate::sim::Geometry::named("arm1176").unwrap();
+        let processes = || {
+            let remarks = collect(folder.path(), model.model(), None).unwrap().remarks;
+            remarks.into_iter().find_map(|remark| match remark {
+                Remark::Unfinished { processes } => Some(processes),
+                _ => None,
+            })
+        };
+        fs::write(folder.path().join("counts.4000000.0"), file(&[[7, 1]])).unwrap();
+        assert_eq!(processes(), None);
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "read line", "-plugin"]).arg(folder.path().join(PLUGIN));
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert_eq!(processes(), Some(1));
+        // Its last file counts, not the one from before it executed this program.
+        let mut ended = file(&[[1, 1]]);
+        let state = MAGIC.len() + 4 * 4;
+        for (number, value, expected) in
+            [(0, EXECUTES, Some(1)), (1, RUNS, Some(1)), (2, ENDED, None)]
+        {
+            ended[state..state + 4].copy_from_slice(&value.to_ne_bytes());
+            let name = format!("counts.{}.{number}", child.id());
+            fs::write(folder.path().join(name), &ended).unwrap();
+            assert_eq!(processes(), expected, "{number}");
+            assert_eq!(is_starting(folder.path()), value == EXECUTES);
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

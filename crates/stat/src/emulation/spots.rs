@@ -204,6 +204,11 @@ impl Names {
             rows += 1;
         }
         bytes.truncate(length);
+        if bytes.contains(&0) {
+            // The process has not finished the name, or was killed before that: as yet, no
+            // instruction refers to it.
+            return Ok(rows);
+        }
         let name = String::from_utf8_lossy(&bytes);
         let file = code_file(&name)
             .ok_or_else(|| format!("invalid file name in row {number}: '{name}'"))?;
@@ -329,6 +334,22 @@ mod tests {
         assert!(changed(of_row(3), 1 << 20).contains("too long: 1048576 bytes"));
         assert!(changed(of_row(3), 5).contains("row 3: 'fd:00'"));
         assert!(counts(b"").unwrap_err().contains("header"));
+    }
+
+    #[test]
+    fn a_name_that_is_not_written_to_its_end_is_skipped() {
+        let mut bytes = file();
+        let name = HEAD_BYTES + 8 * ROW_BYTES;
+        // The process has not got to the block in this file, which is the last row.
+        bytes.truncate(bytes.len() - ROW_BYTES);
+        let used = (bytes.len() - HEAD_BYTES) / ROW_BYTES - 1;
+        bytes[20..24].copy_from_slice(&(used as u32).to_ne_bytes());
+        let whole = counts(&bytes).unwrap();
+        for written in [0, 5, 11, 150] {
+            let mut half = bytes.clone();
+            half[name + FACTS_BYTES + written..].fill(0);
+            assert_eq!(counts(&half).unwrap(), whole, "{written}");
+        }
     }
 
     proptest! {

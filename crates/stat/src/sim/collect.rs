@@ -85,8 +85,8 @@ pub enum Remark {
         /// Program path.
         program: String,
     },
-    /// Programs that ran outside the emulator, because they have another architecture or other
-    /// privileges.
+    /// Programs that ran outside the emulator, because they have another architecture, other
+    /// privileges, or no access to its files; and forked processes without that access.
     NotFollowed {
         /// How many.
         programs: u64,

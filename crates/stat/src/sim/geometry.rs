@@ -170,9 +170,9 @@ impl Geometry {
     }
 
     /// Parses user input: `this`, a name, caches as `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size /
-    /// ways / bytes per line; `l2`, `l3` and `ll` are optional), or a name followed by such items,
-    /// which replace those of the processor. TLBs are `dtlb=64/4` (entries / ways), pages
-    /// `page=4K`.
+    /// ways / bytes per line; `l2`, `l3` and `ll` are optional; together with `l2`, `ll` is the
+    /// level behind it), or a name followed by such items, which replace those of the processor.
+    /// TLBs are `dtlb=64/4` (entries / ways), pages `page=4K`.
     ///
     /// # Errors
     /// As for [`Geometry::this_machine`] and [`Geometry::named`]; also
@@ -304,16 +304,30 @@ fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
 /// Applies comma-separated `key=value` items to a model.
 fn take(model: &mut Model, items: &str) -> Result<(), GeometryError> {
     let malformed = |reason: String| GeometryError::Malformed { text: items.to_owned(), reason };
-    let mut keys = Vec::new();
+    let mut list: Vec<(&str, &str)> = Vec::new();
     for part in items.split(',') {
-        let Some((key, value)) = part.split_once('=') else {
+        let Some(item) = part.split_once('=') else {
             let reason = format!("invalid cache `{part}`, expected `cache=size/ways/line`");
             return Err(malformed(reason));
         };
-        if keys.contains(&key) {
-            return Err(malformed(format!("duplicate cache `{key}`")));
+        if list.iter().any(|(key, _)| *key == item.0) {
+            return Err(malformed(format!("duplicate cache `{}`", item.0)));
         }
-        keys.push(key);
+        list.push(item);
+    }
+    let place = |wanted: &str| list.iter().position(|(key, _)| *key == wanted);
+    match (place("ll"), place("l2"), place("l3")) {
+        (Some(_), _, Some(_)) => {
+            return Err(malformed("`l3` and `ll` are the same level".to_owned()));
+        }
+        // Alone, `ll` replaces the last level there is, which must not be the one in this list.
+        (Some(last), Some(_), None) => {
+            let (_, value) = list.remove(last);
+            list.push(("l3", value));
+        }
+        _ => {}
+    }
+    for (key, value) in list {
         if !model.set(key, value).map_err(malformed)? {
             return Err(malformed(format!(
                 "unknown cache `{key}`, expected i1, d1, l2, l3, ll, itlb, dtlb, tlb2 or page"

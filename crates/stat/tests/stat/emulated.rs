@@ -21,17 +21,17 @@ const EVENTS: [&str; 6] =
 const CACHES: &str = "i1=16K/4/64,d1=16K/4/64,l2=128K/8/64,itlb=16,dtlb=16,tlb2=64/4,page=4K";
 
 /// The compiled program `tests/sim/known.c`.
-struct Known {
-    folder: TempDir,
-    caches: String,
+pub(crate) struct Known {
+    pub(crate) folder: TempDir,
+    pub(crate) caches: String,
 }
 
 /// Counts by event.
-type Counts = BTreeMap<String, i64>;
+pub(crate) type Counts = BTreeMap<String, i64>;
 
 impl Known {
     /// Compiles the program; `None`, after printing why, if that or emulation is not possible.
-    fn new(compiler: &str, options: &[&str]) -> Option<Self> {
+    pub(crate) fn new(compiler: &str, options: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sim/known.c");
         let mut command = Command::new(compiler);
@@ -49,7 +49,7 @@ impl Known {
         }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("known")
     }
 
@@ -58,11 +58,11 @@ impl Known {
         std::iter::once(self.path().into_os_string()).chain(arguments).collect()
     }
 
-    fn request(&self, arguments: &str, simulator: Simulator) -> Request {
+    pub(crate) fn request(&self, arguments: &str, simulator: Simulator) -> Request {
         self.requested(self.argv(arguments), simulator)
     }
 
-    fn requested(&self, argv: Vec<OsString>, simulator: Simulator) -> Request {
+    pub(crate) fn requested(&self, argv: Vec<OsString>, simulator: Simulator) -> Request {
         let request = events(Request::new(What::Command { argv }), &EVENTS);
         Request {
             tier: Some(Tier::Sim),
@@ -73,12 +73,12 @@ impl Known {
         }
     }
 
-    fn run(&self, arguments: &str) -> Outcome {
+    pub(crate) fn run(&self, arguments: &str) -> Outcome {
         let request = self.request(arguments, Simulator::Qemu);
         request.run(&watch(&Pending::new())).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn counts(&self, arguments: &str) -> Counts {
+    pub(crate) fn counts(&self, arguments: &str) -> Counts {
         let outcome = self.run(arguments);
         assert_eq!(outcome.status, 0);
         assert_eq!(warnings(&outcome), []);
@@ -87,23 +87,23 @@ impl Known {
 
     /// Returns how many more events there are with other arguments of the same length, so that the
     /// stack has the same layout.
-    fn difference(&self, name: &str, more: &str, less: &str) -> i64 {
+    pub(crate) fn difference(&self, name: &str, more: &str, less: &str) -> i64 {
         assert_eq!(more.len(), less.len());
         self.counts(more)[name] - self.counts(less)[name]
     }
 }
 
-fn skip<T>(reason: &str) -> Option<T> {
+pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     println!("SKIP: {reason}");
     None
 }
 
-fn warnings(outcome: &Outcome) -> Vec<Warning> {
+pub(crate) fn warnings(outcome: &Outcome) -> Vec<Warning> {
     use linerate_record::Derive;
     outcome.report.warnings(&Provenance::default())
 }
 
-fn counts(outcome: &Outcome) -> Counts {
+pub(crate) fn counts(outcome: &Outcome) -> Counts {
     let count = |event: &linerate_record::stat::EventCount| event.raw.map(|raw| raw as i64);
     let all = outcome.report.events.iter();
     all.filter_map(|event| Some((event.name.clone(), count(event)?))).collect()

@@ -4,6 +4,7 @@
 mod commands;
 mod emulated;
 mod hot;
+mod outside;
 mod rig;
 mod running;
 mod simulated;

@@ -73,6 +73,7 @@ fn bad_input_says_what_would_do() {
         ("i1=32K/8/64,d1", "invalid cache `d1`, expected `cache=size/ways/line`"),
         ("i1=32K/8/64,i1=1K/1/64", "duplicate cache `i1`"),
         ("l2=32K/8/64", "i1 and d1 are required"),
+        ("g4,ll=2M/8/64,l3=1M/8/64", "`l3` and `ll` are the same level"),
         ("l4=32K/8/64", "unknown cache `l4`, expected i1, d1, l2"),
         ("g4,l2", "invalid cache `l2`"),
         ("arm1176,l3=32K/8/64", "L3: list the levels closer to the core first"),
@@ -89,6 +90,23 @@ fn bad_input_says_what_would_do() {
     ] {
         assert!(error(text).contains(reason), "{text}: {}", error(text));
     }
+}
+
+#[test]
+fn the_last_level_does_not_replace_a_second_one_in_the_same_list() {
+    let levels = |text: &str| {
+        let geometry = Geometry::parse(text).unwrap();
+        let sizes = geometry.model().beyond().iter().map(|level| level.shape.bytes >> 20);
+        (sizes.collect::<Vec<u64>>(), geometry.last_level())
+    };
+    for name in ["i1=32K/8/64,d1=32K/8/64", "arm1176", "cortex_a53", "zen5"] {
+        for order in ["l2=1M/8/64,ll=32M/16/64", "ll=32M/16/64,l2=1M/8/64"] {
+            let text = format!("{name},{order}");
+            assert_eq!(levels(&text), (vec![1, 32], LastLevel::Beyond), "{text}");
+        }
+    }
+    assert_eq!(levels("cortex_a53,ll=4M/16/64").0, [4]);
+    assert_eq!(levels("arm1176,ll=4M/16/64").0, [4]);
 }
 
 #[test]
