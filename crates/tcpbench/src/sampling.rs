@@ -100,7 +100,7 @@ impl Sampler {
     fn enter(&self, state: u8) {
         self.state.store(state, Ordering::Relaxed);
         if let Some(thread) = &self.thread {
-            // Whoever is woken this way sees the new state.
+            // Returning from `park` makes the new state visible to the thread.
             thread.thread().unpark();
         }
     }

@@ -13,8 +13,8 @@
 //!
 //! The cost of a ring is measured on a separate path of two stages, `parse` and `verify` (which
 //! reads every byte), with the actual path's traffic. The path runs once on a single worker
-//! (merged), and twice with a ring between the stages (split): with the producer on the slowest CPU,
-//! and with the consumer there.
+//! (merged), and twice with a ring between the stages (split): with the producer on the slowest
+//! CPU, and with the consumer there.
 //!
 //! ```text
 //! producer = ring out + source(split) - source(merged) + parse(split) - parse(merged)
@@ -152,8 +152,9 @@ fn memory_check(
 }
 
 /// Returns the CPUs, starting with the one that processed packets most slowly while all were busy,
-/// followed by the others as [`starting_with`] orders them. Replicas get equal shares of packets, so the slowest CPU is the bottleneck. If the host gives a
-/// full core to one vCPU and half a core to another, the vCPUs run at 1.0 and 0.7 of full speed.
+/// followed by the others as [`starting_with`] orders them. Replicas get equal shares of packets,
+/// so the slowest CPU is the bottleneck. If the host gives a full core to one vCPU and half a core
+/// to another, the vCPUs run at 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
