@@ -3,7 +3,7 @@
 //! that the probe also has is shown under the probe's name. For any other `linerate` command, the
 //! fix says that `linerate` is required, or is reduced to its alternative without the simulator.
 
-use linerate_record::doctor::DoctorReport;
+use linerate_record::doctor::{DoctorReport, Observation};
 use linerate_record::stat::StatReport;
 
 /// Command in fixes that uses the simulator, which the probe lacks.
@@ -11,6 +11,10 @@ const SIMULATES: &str = "linerate stat --tier sim";
 
 /// Command in fixes that lists events, which the probe cannot do.
 const LISTS: &str = "linerate stat --list";
+
+/// Names of observations about features that the probe lacks: the simulator, live paths, and the
+/// demo of `linerate why`.
+pub(crate) const FOREIGN: [&str; 3] = ["valgrind", "packet_sockets", "user_namespaces"];
 
 /// Rewrites the fixes in a report of counts.
 pub(crate) fn of_stat(report: &mut StatReport) {
@@ -21,12 +25,25 @@ pub(crate) fn of_stat(report: &mut StatReport) {
 
 /// Rewrites the fixes in a report about the machine.
 pub(crate) fn of_doctor(report: &mut DoctorReport) {
-    let tiers = report.tiers.iter_mut().filter_map(|tier| tier.fix.as_mut());
-    let others = report.observations.iter_mut().filter_map(|seen| seen.fix.as_mut());
-    for fix in tiers.chain(others) {
+    for fix in report.tiers.iter_mut().filter_map(|tier| tier.fix.as_mut()) {
         *fix = own(fix);
     }
+    for Observation { name, fix, .. } in &mut report.observations {
+        if let Some(fix) = fix {
+            *fix = of_observation(name, fix);
+        }
+    }
 }
+
+fn of_observation(name: &str, fix: &str) -> String {
+    match FOREIGN.contains(&name) && !fix.contains(SIMULATES) {
+        true => format!("# with linerate: {fix}"),
+        false => own(fix),
+    }
+}
+
+/// Subcommands of `linerate` that the probe has too.
+const OWN: [&str; 3] = ["doctor", "memory", "stat"];
 
 /// Rewrites one fix to use the probe's commands.
 pub(crate) fn own(fix: &str) -> String {
@@ -36,17 +53,29 @@ pub(crate) fn own(fix: &str) -> String {
             let instead = why.strip_prefix("simulates; ").unwrap_or(why);
             format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
         }
-        _ if fix.contains(SIMULATES) || fix.contains(LISTS) => format!("# with linerate: {fix}"),
-        _ => fix
-            .replace("linerate stat", "linerate-probe stat")
-            .replace("linerate doctor", "linerate-probe doctor")
-            .replace("command -v linerate)", "command -v linerate-probe)"),
+        _ if fix.contains(SIMULATES) || fix.contains(LISTS) || lacks(fix) => {
+            format!("# with linerate: {fix}")
+        }
+        _ => {
+            let fix = fix.replace("command -v linerate)", "command -v linerate-probe)");
+            OWN.iter().fold(fix, |fix, command| {
+                fix.replace(&format!("linerate {command}"), &format!("linerate-probe {command}"))
+            })
+        }
     }
+}
+
+/// Returns whether a fix has a command of `linerate` that the probe lacks. In the comment behind a
+/// command, the name may be part of a sentence.
+fn lacks(fix: &str) -> bool {
+    let command = fix.split("# ").next().unwrap_or_default();
+    let rests = command.split("linerate ").skip(1);
+    rests.filter_map(|rest| rest.split_whitespace().next()).any(|word| !OWN.contains(&word))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::own;
+    use super::{of_observation, own};
 
     #[test]
     fn commands_are_those_of_the_probe_where_it_has_them() {
@@ -57,6 +86,8 @@ mod tests {
                 "sudo setcap x \"$(command -v linerate-probe)\"",
             ),
             ("taskset -c 1 linerate doctor", "taskset -c 1 linerate-probe doctor"),
+            ("linerate memory --quick", "linerate-probe memory --quick"),
+            ("# run linerate outside the container", "# run linerate outside the container"),
             ("sudo sysctl kernel.nmi_watchdog=0", "sudo sysctl kernel.nmi_watchdog=0"),
         ] {
             assert_eq!(own(fix), expected);
@@ -82,8 +113,16 @@ mod tests {
                 "linerate stat --list  # shows".to_owned(),
                 "# with linerate: linerate stat --list  # shows".to_owned(),
             ),
+            (
+                "sudo linerate why PID".to_owned(),
+                "# with linerate: sudo linerate why PID".to_owned(),
+            ),
         ] {
             assert_eq!(own(&fix), expected);
         }
+        // The probe has no live paths that would need capabilities.
+        let rights = "sudo setcap cap_net_raw+ep $(command -v linerate)";
+        let expected = format!("# with linerate: {rights}");
+        assert_eq!(of_observation("packet_sockets", rights), expected);
     }
 }

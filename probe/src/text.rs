@@ -2,6 +2,7 @@
 //! Formats reports as plain lines. Tables need a library that requires a newer compiler
 //! (docs/decisions/0106-probe-prints-lines.md).
 
+use crate::advice::FOREIGN;
 use linerate_record::Tier;
 use linerate_record::doctor::{DoctorReport, Observation, TierState};
 use linerate_record::figure::{Figure, Scalar};
@@ -71,10 +72,7 @@ pub(crate) fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// Observation that the probe omits, because only `linerate` uses the simulator.
-const SIMULATOR: &str = "valgrind";
-
-/// Formats one line per tier that the probe supports, then one per check.
+/// Formats one line per tier that the probe supports, then one per check of what it uses.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
@@ -84,7 +82,7 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
         let works = if *works { "works" } else { "-" };
         let _ = writeln!(text, "{tier:6} {works:6} {}", advised(sentence, fix.as_deref()));
     }
-    let is_own = |seen: &&Observation| seen.name != SIMULATOR;
+    let is_own = |seen: &&Observation| !FOREIGN.contains(&seen.name.as_str());
     for Observation { name, value, sentence, fix, .. } in report.observations.iter().filter(is_own)
     {
         let value = value.as_deref().unwrap_or("-");

@@ -2,6 +2,7 @@
 //! Determines whether a program may create namespaces, in which it can set up interfaces without
 //! root privileges.
 
+use crate::host_facts::{Facts, HostFacts};
 use linerate_machine::Root;
 
 /// Why namespaces are forbidden, and the command that allows them.
@@ -14,34 +15,58 @@ pub struct Obstacle {
     pub fix: String,
 }
 
-/// Settings that can forbid user namespaces: file, forbidding value, and the sysctl(8) assignment
-/// that permits user namespaces.
-const SETTINGS: [(&str, &str, &str); 3] = [
-    ("proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
-    ("proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
-    (
-        "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-        "kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
+/// A setting that can forbid user namespaces.
+struct Setting {
+    file: &'static str,
+    /// Value that forbids them.
+    refusing: &'static str,
+    /// sysctl(8) assignment that permits them.
+    permitting: &'static str,
+    /// Whether the setting does not apply to a process.
+    exempts: fn(&Facts) -> bool,
+}
+
+const SETTINGS: [Setting; 3] = [
+    // A patch of Debian and Ubuntu, which requires a capability of the initial namespace.
+    Setting {
+        file: "proc/sys/kernel/unprivileged_userns_clone",
+        refusing: "0",
+        permitting: "kernel.unprivileged_userns_clone=1",
+        exempts: |facts| facts.is_admin_in_namespace() && !facts.is_in_user_namespace,
+    },
+    // A limit, which holds for root too.
+    Setting {
+        file: "proc/sys/user/max_user_namespaces",
+        refusing: "0",
+        permitting: "user.max_user_namespaces=15000",
+        exempts: |_| false,
+    },
+    // `aa_profile_ns_perm` in the kernel.
+    Setting {
+        file: "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        refusing: "1",
+        permitting: "kernel.apparmor_restrict_unprivileged_userns=0",
+        exempts: Facts::is_admin_in_namespace,
+    },
 ];
 
-/// Returns the setting that forbids user namespaces on this machine; `None` if none does.
-pub fn setting(root: &Root) -> Option<Obstacle> {
-    SETTINGS.iter().find_map(|(file, refusing, permitting)| {
+/// Returns the setting that forbids this process to create user namespaces; `None` if none does.
+pub fn setting(around: &HostFacts) -> Option<Obstacle> {
+    let root = Root::new(around.root());
+    SETTINGS.iter().find_map(|Setting { file, refusing, permitting, exempts }| {
         let value = root.text(file)?;
         let (name, _) = permitting.split_once('=')?;
-        (value.trim() == *refusing).then(|| Obstacle {
+        (value == *refusing && !exempts(around.facts())).then(|| Obstacle {
             sentence: format!("{name} is {refusing}"),
             fix: format!("sudo sysctl {permitting}"),
         })
     })
 }
 
-/// Returns why user namespaces are forbidden here: because of a setting or, if no setting forbids
-/// them, because of the container.
-pub fn obstacle(root: &Root) -> Obstacle {
-    setting(root).unwrap_or_else(|| Obstacle {
+/// Returns why this process may not create user namespaces: because of a setting or, if no setting
+/// forbids them, because of the container.
+pub fn obstacle(around: &HostFacts) -> Obstacle {
+    setting(around).unwrap_or_else(|| Obstacle {
         sentence:
             "no kernel setting forbids user namespaces, so it must be this container or sandbox"
                 .to_owned(),
@@ -56,23 +81,54 @@ mod tests {
     use super::*;
     use std::fs;
 
-    #[test]
-    fn the_setting_that_refuses_is_named_with_the_command_that_permits() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = Root::new(folder.path());
-        assert!(obstacle(&root).sentence.contains("container"));
-        let put = |path: &str, text: &str| {
-            let path = folder.path().join(path);
+    /// A directory in place of `/`.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn put(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, text).expect("a file");
-        };
-        put("proc/sys/kernel/unprivileged_userns_clone", "1\n");
-        put("proc/sys/user/max_user_namespaces", "31000\n");
-        assert_eq!(setting(&root), None);
-        put("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
-        let found = obstacle(&root);
+        }
+
+        fn facts(&self) -> HostFacts {
+            HostFacts::from(self.0.path())
+        }
+    }
+
+    #[test]
+    fn the_setting_that_refuses_is_named_with_the_command_that_permits() {
+        let machine = Machine(tempfile::tempdir().expect("a folder"));
+        assert!(obstacle(&machine.facts()).sentence.contains("container"));
+        machine.put("proc/sys/kernel/unprivileged_userns_clone", "1\n");
+        machine.put("proc/sys/user/max_user_namespaces", "31000\n");
+        assert_eq!(setting(&machine.facts()), None);
+        machine.put("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+        let found = obstacle(&machine.facts());
         assert_eq!(found.sentence, "kernel.apparmor_restrict_unprivileged_userns is 1");
-        put("proc/sys/user/max_user_namespaces", "0\n");
-        assert_eq!(obstacle(&root).fix, "sudo sysctl user.max_user_namespaces=15000");
+        machine.put("proc/sys/user/max_user_namespaces", "0\n");
+        let found = obstacle(&machine.facts());
+        assert_eq!(found.fix, "sudo sysctl user.max_user_namespaces=15000");
+    }
+
+    #[test]
+    fn what_restricts_users_does_not_restrict_root() {
+        let machine = Machine(tempfile::tempdir().expect("a folder"));
+        machine.put("proc/self/status", "CapEff:\t000001ffffffffff\n");
+        machine.put("proc/self/uid_map", "0 0 4294967295\n");
+        machine.put("proc/sys/kernel/unprivileged_userns_clone", "0\n");
+        machine.put("proc/sys/user/max_user_namespaces", "31000\n");
+        machine.put("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+        assert_eq!(setting(&machine.facts()), None);
+        // Root of a container, whom AppArmor exempts but Debian does not.
+        machine.put("proc/self/uid_map", "0 100000 65536\n");
+        let found = setting(&machine.facts()).expect("a setting");
+        assert_eq!(found.sentence, "kernel.unprivileged_userns_clone is 0");
+        machine.put("proc/sys/kernel/unprivileged_userns_clone", "1\n");
+        assert_eq!(setting(&machine.facts()), None);
+        machine.put("proc/self/uid_map", "0 0 4294967295\n");
+        machine.put("proc/sys/user/max_user_namespaces", "0\n");
+        let found = setting(&machine.facts()).expect("a limit");
+        assert_eq!(found.sentence, "user.max_user_namespaces is 0");
     }
 }

@@ -23,20 +23,24 @@ pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
         samples(trial),
         names(&root, trial),
         events(around),
-        demo(&root),
+        demo(around),
     ]
 }
 
 fn others(around: &HostFacts) -> Observation {
     const NAME: &str = "programs_of_others";
-    match around.facts().may_trace_others() {
-        true => PROGRAMS.good(NAME, "readable", "programs of all users can be watched"),
-        false => PROGRAMS.advice(
+    let fix = || Some("sudo linerate why PID".to_owned());
+    match (around.facts().may_read_others(), around.facts().may_trace_others()) {
+        (true, _) => PROGRAMS.good(NAME, "readable", "programs of all users can be watched"),
+        (false, true) => PROGRAMS.advice(
             NAME,
-            "not readable",
-            "only this user's programs can be watched",
-            Some("sudo linerate why PID".to_owned()),
+            "in part",
+            "other users' programs can be sampled, but their sockets and files need CAP_SYS_PTRACE",
+            fix(),
         ),
+        (false, false) => {
+            PROGRAMS.advice(NAME, "not readable", "only this user's programs can be watched", fix())
+        }
     }
 }
 
@@ -75,24 +79,38 @@ fn samples(trial: &Trial) -> Observation {
     }
 }
 
-/// Checks whether kernel symbols can be resolved. /proc/kallsyms may show only zero addresses to
-/// unprivileged users.
+/// Checks whether kernel symbols can be resolved.
 fn names(root: &Root, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
-    // Only the first line of this multi-megabyte file is needed.
-    let mut start = [0; 16];
-    let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
-    match (read, trial.software_both.is_ok()) {
-        (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
-        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "needed only for kernel samples"),
-        (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
+    match (are_names_hidden(root), trial.software_both.is_ok()) {
+        (None, _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
+        (Some(_), false) => PROGRAMS.fact(NAME, "-", "needed only for kernel samples"),
+        (Some(true), true) => PROGRAMS.advice(
             NAME,
             "hidden",
             "kernel symbols are hidden (kernel.kptr_restrict)",
             Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
         ),
-        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "kernel symbols are readable"),
+        (Some(false), true) => PROGRAMS.good(NAME, "readable", "kernel symbols are readable"),
     }
+}
+
+/// Returns whether /proc/kallsyms shows 0 for every address, as it may to unprivileged users;
+/// `None` if it cannot be read. On x86-64 before Linux 6.15, the list begins with a few per-CPU
+/// symbols whose addresses are 0 for root too.
+fn are_names_hidden(root: &Root) -> Option<bool> {
+    /// Part of this multi-megabyte file to read, in bytes: some 80 symbols.
+    const PART: u64 = 4096;
+    let file = File::open(root.path("proc/kallsyms")).ok()?;
+    let mut part = Vec::new();
+    file.take(PART).read_to_end(&mut part).ok()?;
+    // The last line may be cut off.
+    let whole = part.iter().rposition(|&byte| byte == b'\n')?;
+    let is_zero = |line: &[u8]| {
+        let address = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+        address.iter().all(|&digit| digit == b'0')
+    };
+    Some(part[..whole].split(|&byte| byte == b'\n').all(is_zero))
 }
 
 /// Checks access to kernel events, which requires tracepoints and permission to trace all programs.
@@ -126,13 +144,74 @@ fn shown(points: &Observation) -> &str {
     points.value.as_deref().unwrap_or("not there")
 }
 
-fn demo(root: &Root) -> Observation {
+fn demo(around: &HostFacts) -> Observation {
     const NAME: &str = "user_namespaces";
-    match namespaces::setting(root) {
+    match namespaces::setting(around) {
         None => PROGRAMS.good(NAME, "permitted", "`linerate why --demo` runs without root"),
         Some(obstacle) => {
             let sentence = format!("`linerate why --demo` does not work: {}", obstacle.sentence);
             PROGRAMS.advice(NAME, "refused", &sentence, Some(obstacle.fix))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_facts::Facts;
+    use std::path::Path;
+
+    /// Returns whether a list that begins with these lines is hidden.
+    fn is_hidden(lines: &str) -> Option<bool> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        std::fs::write(folder.path().join("proc/kallsyms"), lines).unwrap();
+        are_names_hidden(&Root::new(folder.path()))
+    }
+
+    #[test]
+    fn symbols_at_address_0_are_not_hidden_symbols() {
+        // As root, on Linux 6.1 and on 6.18.
+        let per_cpu = "0000000000000000 A fixed_percpu_data\n0000000000000000 A __per_cpu_start\n\
+                       0000000000001000 A cpu_debug_store\n";
+        assert_eq!(is_hidden(per_cpu), Some(false));
+        assert_eq!(is_hidden("ffffffff81000000 T _stext\n"), Some(false));
+        let hidden = "0000000000000000 A fixed_percpu_data\n".repeat(200);
+        assert_eq!(is_hidden(&hidden), Some(true));
+        // A line that the end of the part cuts off counts for nothing.
+        assert_eq!(is_hidden("0000000000000000 T _text\n000000000000"), Some(true));
+        assert_eq!(is_hidden("c0"), None);
+    }
+
+    #[test]
+    fn addresses_of_32_bits_have_8_digits() {
+        assert_eq!(is_hidden("00000000 t __vectors_start\n00000000 T stext\n"), Some(true));
+        assert_eq!(is_hidden("c0008000 T stext\n"), Some(false));
+    }
+
+    /// Compares with the whole list of this kernel.
+    #[test]
+    fn the_names_of_this_kernel_are_hidden_if_all_addresses_are_0() {
+        let root = Root::new(Path::new("/"));
+        let Some(text) = root.text("proc/kallsyms") else {
+            return println!("SKIP: no /proc/kallsyms");
+        };
+        let is_zero =
+            |line: &str| line.split(' ').next().is_some_and(|a| a.trim_matches('0').is_empty());
+        assert_eq!(are_names_hidden(&root), Some(text.lines().all(is_zero)));
+    }
+
+    #[test]
+    fn who_may_sample_others_may_not_read_their_files() {
+        let with = |capabilities: u64| {
+            let facts = Facts { capabilities: Some(capabilities), ..Facts::default() };
+            let Observation { verdict, value, .. } = others(&HostFacts::from_facts(facts));
+            (verdict, value.unwrap())
+        };
+        assert_eq!(with(0), (Verdict::Advice, "not readable".to_owned()));
+        // CAP_PERFMON; CAP_SYS_ADMIN; CAP_SYS_PTRACE.
+        assert_eq!(with(1 << 38), (Verdict::Advice, "in part".to_owned()));
+        assert_eq!(with(1 << 21), (Verdict::Advice, "in part".to_owned()));
+        assert_eq!(with(1 << 19), (Verdict::Good, "readable".to_owned()));
     }
 }

@@ -163,8 +163,24 @@ impl Sockets {
             return;
         };
         let began = self.tcp_listing.begin();
-        let mut tcp = listing::list(network, InetProtocol::Tcp).0;
+        let tcp = listing::list(network, InetProtocol::Tcp);
         self.tcp_listing.end(began);
+        match tcp {
+            Some((tcp, _)) => self.take_tcp(tcp, moment, is_walk),
+            None => self.take_listed(root, namespace, InetProtocol::Tcp, is_start),
+        }
+        if is_needed {
+            self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, is_start);
+        }
+        self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
+        if is_start && self.has(SocketKind::Udp) {
+            self.neighbours.begin(root, DESCRIPTORS_MAX);
+        }
+    }
+
+    /// Adds a reading of all TCP sockets. `is_walk` is whether the descriptors were searched.
+    fn take_tcp(&mut self, mut tcp: Vec<InetSocket>, moment: Moment, is_walk: bool) {
+        let is_start = moment == Moment::Start;
         // Without a walk, the program's new connections have no known owner.
         if is_walk {
             let owners = &self.owners;
@@ -176,13 +192,6 @@ impl Sockets {
             tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
         }
         self.take_inet(tcp, is_start);
-        if is_needed {
-            self.take_udp(listing::list(network, InetProtocol::Udp), is_start);
-        }
-        self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
-        if is_start && self.has(SocketKind::Udp) {
-            self.neighbours.begin(root, DESCRIPTORS_MAX);
-        }
     }
 
     /// Reads the processes' descriptors, a link each. A socket of several processes belongs to the
@@ -222,7 +231,7 @@ impl Sockets {
                 None => watched.is_closed = true,
             }
         }
-        let mut is_hidden = false;
+        let mut is_hidden = self.has_unqueried_udp();
         for (watched, found) in self.one_by_one(network, first, &[SocketKind::Udp]) {
             match found {
                 Some(socket) => watched.take(state_of(&socket), tick),
@@ -232,7 +241,7 @@ impl Sockets {
         }
         if is_hidden && self.listing.is_due() {
             let began = self.listing.begin();
-            self.take_udp(listing::list(network, InetProtocol::Udp), false);
+            self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, false);
             self.listing.end(began);
         }
         if self.has(SocketKind::Packet) {
@@ -260,7 +269,9 @@ impl Sockets {
         first: usize,
         kinds: &'static [SocketKind],
     ) -> impl Iterator<Item = (&mut Watched, Option<InetSocket>)> {
-        let is_wanted = |watched: &Watched| !watched.is_closed && kinds.contains(&watched.kind);
+        let is_wanted = |watched: &Watched| {
+            !watched.is_closed && kinds.contains(&watched.kind) && watched.can_be_queried()
+        };
         let sockets = self.watched.values().filter(|watched| is_wanted(watched)).count().max(1);
         let first = first % sockets;
         let is_turn = move |place: usize| (place + sockets - first) % sockets < PER_SLICE;

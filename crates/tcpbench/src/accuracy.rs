@@ -9,12 +9,13 @@ use crate::lwip::Lwip;
 use crate::measure::filling;
 use crate::pattern::Pattern;
 use crate::routines::{Reading, Seam, Set, empty_call_ticks, slowed};
-use crate::sampling::Sampler;
+use crate::sampling::{Sampler, sampler_cpu};
 use crate::session::{Session, Setup};
 use crate::shares::{PART, ROUNDS, Shares, shares};
 use crate::smol::Smoltcp;
 use crate::stream::Stream;
 use linerate_machine::ticks::{ticks_in_order, ticks_per_s};
+use linerate_machine::topology::Topology;
 use linerate_record::Figure;
 use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
@@ -35,12 +36,9 @@ const LATE: (f64, f64) = (0.7, 1.6);
 /// Returns an error if a session fails.
 pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     let cpus = linerate_linux::allowed_cpus().unwrap_or_default();
-    let sampler = match cpus[..] {
-        [own, other, ..] if linerate_linux::pin_current_thread(own).is_ok() => {
-            Sampler::new(other, 1)
-        }
-        _ => None,
-    };
+    let own = cpus.first().filter(|own| linerate_linux::pin_current_thread(**own).is_ok());
+    let other = own.and_then(|own| sampler_cpu(&Topology::read(&cpus), *own));
+    let sampler = other.and_then(|cpu| Sampler::new(cpu, 1));
     let mut checks = late().to_vec();
     let lwip = Lwip::new();
     for pattern in [Pattern::Bulk, Pattern::Mixed] {

@@ -8,8 +8,10 @@ use crate::lwip::Lwip;
 use crate::measure::measure;
 use crate::pattern::{Mix, Pattern};
 use crate::routines::{OFF, SELECTED, Set};
+use crate::sampling::sampler_cpu;
 use crate::session::Setup;
 use crate::smol::Smoltcp;
+use linerate_machine::topology::Topology;
 use linerate_record::kernels::Skipped;
 use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
 use linerate_trial::Watch;
@@ -92,7 +94,7 @@ impl Stacks {
 /// Returns an error if the CPU is not available, a routine is wrong, or a session fails.
 pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     let allowed = linerate_linux::allowed_cpus().unwrap_or_default();
-    let sampler_cpu = allowed.into_iter().find(|&cpu| cpu != request.cpu);
+    let sampler_cpu = sampler_cpu(&Topology::read(&allowed), request.cpu);
     linerate_linux::pin_current_thread(request.cpu).map_err(|error| Error::Stack {
         stack: format!("processor {}", request.cpu),
         reason: error.to_string(),

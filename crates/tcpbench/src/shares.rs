@@ -186,6 +186,7 @@ fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) 
 fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
     let mut sum = Counts::default();
     session.mark(Some(sampler.activity()));
+    let _sampling = sampler.sample();
     for _ in 0..SAMPLED {
         let before = sampler.counts();
         let slice = session.run(amount)?;

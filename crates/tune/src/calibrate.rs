@@ -13,17 +13,23 @@
 //!
 //! The cost of a ring is measured on a separate path of two stages, `parse` and `verify` (which
 //! reads every byte), with the actual path's traffic. The path runs once on a single worker
-//! (merged), and once with a ring between the stages (split):
+//! (merged), and twice with a ring between the stages (split): with the producer on the slowest
+//! CPU, and with the consumer there.
 //!
 //! ```text
 //! producer = ring out + source(split) - source(merged) + parse(split) - parse(merged)
 //! consumer = ring in  + verify(split) - verify(merged) + sink(split) - sink(merged)
 //! ```
+//!
+//! Each difference is thus of one CPU, the slowest. With a single split run, the cost of the
+//! consumer included the difference in speed of two CPUs, which on big and little cores is larger
+//! than the cost of the ring.
 
 use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
 use crate::measure::Measured;
 use linerate_dataplane::coupled_share;
+use linerate_machine::topology::Topology;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
@@ -34,12 +40,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of every other calibration run, in seconds. There are seven: one to find the slowest CPU,
-/// three for memory-bound stages, one for another burst size, two for the ring.
+/// Length of every other calibration run, in seconds. There are eight: one to find the slowest CPU,
+/// three for memory-bound stages, one for another burst size, three for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
 /// Total length of the calibration runs, in seconds.
-pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
+pub(crate) const SECONDS: f64 = COSTS_SECONDS + 8.0 * RUN_SECONDS;
 
 /// Number of packets that each queue of the source repeats to make stage lookups hit in L1 or L2.
 /// Small enough for the data of one or two lookups per packet to fit in L2, but too large for
@@ -145,23 +151,36 @@ fn memory_check(
     Ok(check)
 }
 
-/// Returns the CPUs, starting with the one that processed packets most slowly while all were busy.
-/// Replicas get equal shares of packets, so the slowest CPU is the bottleneck. If the host gives a
-/// full core to one vCPU and half a core to another, the vCPUs run at 1.0 and 0.7 of full speed.
+/// Returns the CPUs, starting with the one that processed packets most slowly while all were busy,
+/// followed by the others as [`starting_with`] orders them. Replicas get equal shares of packets,
+/// so the slowest CPU is the bottleneck. If the host gives a full core to one vCPU and half a core
+/// to another, the vCPUs run at 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
-    let mut cpus = bench.cpus.to_vec();
+    let cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
         return cpus;
     }
     let path = bench.packet_work;
     let mut all = Mapping::merged(path.stages.len());
     all.segments[0].replicas = cpus.len() as u32;
-    if let Ok(run) = bench.run(path, &all, path.run.burst, RUN_SECONDS, None) {
-        let ticks = |worker: &WorkerReport| worker.ticks_per_packet.as_number().unwrap_or(0.0);
-        let slowest = run.workers.iter().max_by(|a, b| ticks(a).total_cmp(&ticks(b)));
-        let slowest = slowest.and_then(|s| cpus.iter().position(|cpu| *cpu == s.cpu));
-        cpus.swap(0, slowest.unwrap_or(0));
+    let Ok(run) = bench.run(path, &all, path.run.burst, RUN_SECONDS, None) else { return cpus };
+    let ticks = |worker: &WorkerReport| worker.ticks_per_packet.as_number().unwrap_or(0.0);
+    let slowest = run.workers.iter().max_by(|a, b| ticks(a).total_cmp(&ticks(b)));
+    match slowest.map(|worker| worker.cpu).filter(|cpu| cpus.contains(cpu)) {
+        Some(slowest) => starting_with(slowest, &Topology::read(&cpus)),
+        None => cpus,
     }
+}
+
+/// Returns the CPUs, starting with `first`. The others keep their order, except that those that
+/// share its L3 cache come first, as in mappings of few workers, and its SMT siblings last. A ring
+/// between siblings costs less than one between cores.
+fn starting_with(first: u32, topology: &Topology) -> Vec<u32> {
+    let own = topology.cpus.iter().find(|cpu| cpu.number == first);
+    let siblings = own.and_then(|cpu| cpu.siblings.as_deref().ok()).unwrap_or_default();
+    let near = own.and_then(|cpu| cpu.l3_group().ok()).unwrap_or_default();
+    let mut cpus: Vec<u32> = topology.cpus.iter().map(|cpu| cpu.number).collect();
+    cpus.sort_by_key(|cpu| (*cpu != first, siblings.contains(cpu), !near.contains(cpu)));
     cpus
 }
 
@@ -193,14 +212,34 @@ fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
 
 fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     let path = bench.packet_work;
+    let run = |mapping: &Mapping, cpus: &[u32]| {
+        bench.on(cpus).run_loaded(path, mapping, burst, RUN_SECONDS, None).ok()
+    };
+    ring_cost(run, bench.cpus, burst)
+}
+
+/// Measures both ends of a ring on the first CPU. `run` runs the path with a mapping, whose workers
+/// get the CPUs in order.
+fn ring_cost(
+    run: impl Fn(&Mapping, &[u32]) -> Option<RunReport>,
+    cpus: &[u32],
+    burst: u32,
+) -> Option<Handover> {
     let segment = |stages| Segment { stages, replicas: 1, cpus: Vec::new() };
     let halves = Mapping { segments: vec![segment(0..1), segment(1..2)] };
-    let merged = bench.run_loaded(path, &Mapping::merged(2), burst, RUN_SECONDS, None).ok()?;
-    let split = bench.run_loaded(path, &halves, burst, RUN_SECONDS, None).ok()?;
-    let pair = |worker, name| (part(&split, worker, name), part(&merged, 0, name));
-    let producer = added(part(&split, 0, "ring out"), &[pair(0, "source"), pair(0, "parse")])?;
-    let consumer = added(part(&split, 1, "ring in"), &[pair(1, "verify"), pair(1, "sink")])?;
-    Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
+    let mut exchanged = cpus.to_vec();
+    exchanged.get_mut(..2)?.reverse();
+    let merged = run(&Mapping::merged(2), cpus)?;
+    let producing = run(&halves, cpus)?;
+    let consuming = run(&halves, &exchanged)?;
+    let pair = |split, worker, name| (part(split, worker, name), part(&merged, 0, name));
+    let producer = [pair(&producing, 0, "source"), pair(&producing, 0, "parse")];
+    let consumer = [pair(&consuming, 1, "verify"), pair(&consuming, 1, "sink")];
+    Some(Handover {
+        producer_ticks: added(part(&producing, 0, "ring out"), &producer)?,
+        consumer_ticks: added(part(&consuming, 1, "ring in"), &consumer)?,
+        burst,
+    })
 }
 
 /// Returns the fixed cost per burst, summed over the steps of a worker. Derived from the total cost
@@ -233,6 +272,83 @@ fn total(costs: &Costs) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_machine::Error;
+    use linerate_machine::topology::{Cache, CacheKind, Cpu};
+    use linerate_record::run::StageReport;
+    use linerate_record::{Figure, Tier, fixtures};
+
+    /// Returns a run on CPUs of which the first takes twice as long as the others for everything.
+    fn run_on_unequal_cpus(mapping: &Mapping, cpus: &[u32]) -> Option<RunReport> {
+        let stage = |cpu: u32, name: &str, ticks: f64| {
+            let ticks = Estimate::exactly(if cpu == 0 { 2.0 * ticks } else { ticks });
+            StageReport {
+                name: name.to_owned(),
+                ticks_per_packet: Figure::number("ticks/packet", ticks, Tier::Sw, "synthetic"),
+                ..fixtures::stage()
+            }
+        };
+        let worker = |cpu: u32, stages: &[(&str, f64)]| WorkerReport {
+            stages: stages.iter().map(|(name, ticks)| stage(cpu, name, *ticks)).collect(),
+            ..fixtures::worker()
+        };
+        let merged = [("source", 20.0), ("parse", 10.0), ("verify", 50.0), ("sink", 15.0)];
+        // Behind a ring, the bytes that `verify` reads are in another core's cache.
+        let producer = [("source", 20.0), ("parse", 11.0), ("ring out", 4.0)];
+        let consumer = [("ring in", 6.0), ("verify", 52.0), ("sink", 15.0)];
+        let workers = match mapping.segments.len() {
+            1 => vec![worker(cpus[0], &merged)],
+            _ => vec![worker(cpus[0], &producer), worker(cpus[1], &consumer)],
+        };
+        Some(RunReport { workers, ..fixtures::run() })
+    }
+
+    #[test]
+    fn both_ends_of_a_ring_are_measured_on_the_same_cpu() {
+        for (cpus, speed) in [([0, 1], 2.0), ([1, 2], 1.0)] {
+            let cost = ring_cost(run_on_unequal_cpus, &cpus, 32).expect("two CPUs");
+            assert_eq!(cost.producer_ticks.value, speed * (4.0 + 1.0));
+            assert_eq!(cost.consumer_ticks.value, speed * (6.0 + 2.0));
+        }
+        assert!(ring_cost(run_on_unequal_cpus, &[0], 32).is_none());
+    }
+
+    /// Returns the topology of CPUs of which each entry of `cores` and `caches` lists those that
+    /// share a core and an L3 cache.
+    fn topology(cpus: &[u32], cores: &[&[u32]], caches: &[&[u32]]) -> Topology {
+        let of = |groups: &[&[u32]], number: u32| {
+            let group = groups.iter().find(|group| group.contains(&number));
+            group
+                .map(|group| group.to_vec())
+                .ok_or_else(|| Error::File { path: String::new(), reason: "unknown".to_owned() })
+        };
+        let l3 = |number| Cache {
+            level: 3,
+            kind: CacheKind::Unified,
+            bytes: Ok(1 << 25),
+            line_bytes: Ok(64),
+            ways: Ok(16),
+            shared_by: of(caches, number),
+        };
+        let cpu = |number: u32| Cpu {
+            number,
+            core: Ok(number),
+            package: Ok(0),
+            siblings: of(cores, number),
+            caches: Ok(vec![l3(number)]),
+        };
+        Topology { cpus: cpus.iter().map(|number| cpu(*number)).collect() }
+    }
+
+    #[test]
+    fn the_second_cpu_is_near_the_slowest_but_not_on_its_core() {
+        let threads = topology(&[0, 1, 2, 3], &[&[0, 2], &[1, 3]], &[&[0, 1, 2, 3]]);
+        assert_eq!(starting_with(3, &threads), [3, 0, 2, 1]);
+        let cores: [&[u32]; 6] = [&[0], &[1], &[2], &[3], &[4], &[5]];
+        let two_caches = topology(&[0, 1, 2, 3, 4, 5], &cores, &[&[0, 1, 2], &[3, 4, 5]]);
+        assert_eq!(starting_with(4, &two_caches), [4, 3, 5, 0, 1, 2]);
+        let unknown = topology(&[2, 0, 1], &[], &[]);
+        assert_eq!(starting_with(1, &unknown), [1, 2, 0]);
+    }
 
     #[test]
     fn threads_find_the_same_shares_in_order() {

@@ -9,6 +9,7 @@ use super::Host;
 use super::boot::boot_with;
 use linerate_machine::{format_cpu_list, name_cpus};
 use linerate_record::doctor::{Observation, Section};
+use std::os::unix::fs::PermissionsExt;
 
 const DATA_PLANE: Section = Section::DataPlane;
 
@@ -87,22 +88,40 @@ const IRQ_FILES: [&str; 7] = [
     "spurious",
 ];
 
-/// Returns the interrupts that have a handler, ascending, each with the CPUs that may receive it.
-fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
-    let cpus = |number: u32| {
+/// An interrupt that has a handler.
+struct Interrupt {
+    number: u32,
+    /// CPUs that may receive it.
+    cpus: Vec<u32>,
+    /// Whether root may choose these CPUs. The kernel itself places the interrupts of queues that
+    /// belong to a CPU (NVMe, virtio-blk).
+    is_movable: bool,
+}
+
+/// Returns the interrupts that have a handler, ascending, without those that every CPU has of its
+/// own: on ARM, timers and PMUs.
+fn handled(host: &Host) -> Vec<Interrupt> {
+    let interrupt = |number: u32| {
         let at = |file: &str| format!("proc/irq/{number}/{file}");
         let names = host.root.names(&at(""));
         if names.iter().all(|name| IRQ_FILES.contains(&name.as_str())) {
             return None;
         }
-        let effective = host.root.cpu_list(&at("effective_affinity_list"));
-        let effective = effective.filter(|cpus| !cpus.is_empty());
-        Some((number, effective.or_else(|| host.root.cpu_list(&at("smp_affinity_list")))?))
+        let requested = at("smp_affinity_list");
+        // The kernel makes the file of an interrupt that cannot be moved read-only.
+        let mode = host.root.path(&requested).metadata().ok()?.permissions().mode();
+        let is_movable = mode & 0o200 != 0;
+        let cpus = match host.root.cpu_list(&at("effective_affinity_list")) {
+            Some(effective) if !effective.is_empty() => effective,
+            Some(_) if !is_movable => return None,
+            _ => host.root.cpu_list(&requested)?,
+        };
+        Some(Interrupt { number, cpus, is_movable })
     };
     let mut numbers: Vec<u32> =
         host.root.names("proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
-    numbers.into_iter().filter_map(cpus).collect()
+    numbers.into_iter().filter_map(interrupt).collect()
 }
 
 /// Checks whether interrupts are delivered to CPUs suitable for workers: the isolated CPUs or, if
@@ -118,14 +137,20 @@ fn interrupts(host: &Host) -> Option<Observation> {
     if workers.is_empty() {
         return None;
     }
-    let reaches = |cpus: &[u32]| cpus.iter().any(|cpu| workers.contains(cpu));
-    let numbers: Vec<u32> =
-        all.iter().filter(|(_, cpus)| reaches(cpus)).map(|(number, _)| *number).collect();
+    let reaches = |one: &&Interrupt| one.cpus.iter().any(|cpu| workers.contains(cpu));
+    let reaching: Vec<&Interrupt> = all.iter().filter(reaches).collect();
     let value =
-        format!("{} of {} are delivered to {}", numbers.len(), all.len(), name_cpus(&workers));
-    if numbers.is_empty() {
+        format!("{} of {} are delivered to {}", reaching.len(), all.len(), name_cpus(&workers));
+    if reaching.is_empty() {
         let sentence = "no interrupts are delivered to worker CPUs";
         return Some(DATA_PLANE.good(NAME, value, sentence));
+    }
+    let movable = reaching.iter().filter(|one| one.is_movable);
+    let numbers: Vec<u32> = movable.map(|one| one.number).collect();
+    if numbers.is_empty() {
+        let sentence = "the kernel places these interrupts, and nothing else can move them; \
+                        isolcpus=managed_irq keeps those of storage queues off isolated CPUs";
+        return Some(DATA_PLANE.fact(NAME, value, sentence));
     }
     let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     let fix = format!(

@@ -7,6 +7,7 @@ mod other_machines;
 use super::*;
 use linerate_record::doctor::{Section, Verdict};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -247,6 +248,29 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
         "never",
         "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     );
+}
+
+#[test]
+fn interrupts_that_cannot_be_moved_are_not_in_the_command_that_moves_them() {
+    let server = server().with(&[
+        // A managed interrupt, delivered to a worker's CPU.
+        ("proc/irq/26/smp_affinity_list", "0-7"),
+        ("proc/irq/26/effective_affinity_list", "5"),
+        ("proc/irq/26/nvme0q6", ""),
+        // A timer of ARM, which each CPU has of its own.
+        ("proc/irq/13/smp_affinity_list", "0-7"),
+        ("proc/irq/13/effective_affinity_list", ""),
+        ("proc/irq/13/arch_timer", ""),
+    ]);
+    for number in [13, 26] {
+        let file = server.0.path().join(format!("proc/irq/{number}/smp_affinity_list"));
+        fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
+    }
+    const NAME: &str = "irq_affinity";
+    let value = "2 of 3 are delivered to CPUs 1-3,5-7";
+    server.says(NAME, Verdict::Advice, value, &moved("24", "0,4"));
+    let moved = server.with(&[("proc/irq/24/effective_affinity_list", "4")]);
+    moved.says(NAME, Verdict::Fact, "1 of 3 are delivered to CPUs 1-3,5-7", "");
 }
 
 /// After following the advice, the checks pass.

@@ -120,15 +120,27 @@ impl Facts {
         !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
     }
 
-    /// Returns whether a capability allows inspecting other users' processes.
+    /// Returns whether a capability allows counting and sampling other users' processes.
     pub fn may_trace_others(&self) -> bool {
         !self.is_in_user_namespace && self.may_trace_in_namespace()
     }
 
-    /// Returns whether a capability allows inspecting other users' processes in this user
-    /// namespace.
+    /// Returns whether a capability allows counting and sampling other users' processes in this
+    /// user namespace.
     pub(crate) fn may_trace_in_namespace(&self) -> bool {
         self.has(CAP_SYS_PTRACE) || self.may_count_everything()
+    }
+
+    /// Returns whether a capability allows reading the files in /proc about other users' processes
+    /// that are protected like their memory: descriptors, mappings, system calls, namespaces. The
+    /// capabilities that allow sampling these processes do not suffice.
+    pub fn may_read_others(&self) -> bool {
+        !self.is_in_user_namespace && self.has(CAP_SYS_PTRACE)
+    }
+
+    /// Returns whether this process is an administrator (`CAP_SYS_ADMIN`) in its user namespace.
+    pub(crate) fn is_admin_in_namespace(&self) -> bool {
+        self.has(CAP_SYS_ADMIN)
     }
 
     fn has(&self, capability: u32) -> bool {

@@ -119,6 +119,7 @@ fn root_of_a_container_is_not_root() {
     let facts = root.facts();
     assert!(facts.is_in_user_namespace && facts.has_seccomp_filter == Some(true));
     assert!(!facts.may_count_everything() && !facts.may_trace_others());
+    assert!(!facts.may_read_others());
     assert!(facts.may_trace_in_namespace());
 }
 

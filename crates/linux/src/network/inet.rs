@@ -219,7 +219,7 @@ impl SocketMemory {
 
 impl InetSocket {
     /// Converts a listed socket. The result has no buffers and no TCP_INFO, and cannot be queried
-    /// again ([`Network::inet_socket`]).
+    /// ([`InetSocket::can_be_queried`]).
     pub fn of_listed(listed: Listed) -> Self {
         let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
             listed;
@@ -235,6 +235,12 @@ impl InetSocket {
             tcp: None,
             id: [0; ID],
         }
+    }
+
+    /// Returns whether the kernel can find the socket with [`Network::inet_socket`], which is not
+    /// so for sockets from /proc/net ([`InetSocket::of_listed`]).
+    pub fn can_be_queried(&self) -> bool {
+        self.id != [0; ID]
     }
 
     /// Parses `inet_diag_msg` and its attributes.
@@ -304,18 +310,15 @@ impl Network {
     /// and, for TCP, a millisecond to walk the kernel's hash table.
     ///
     /// # Errors
-    /// Returns an error if the kernel has no sock_diag for this protocol.
+    /// Returns an error if the kernel has no sock_diag for this protocol, or if it could not list
+    /// all sockets.
     pub fn inet_sockets(
         &self,
         protocol: InetProtocol,
         is_v6: bool,
     ) -> Result<Vec<InetSocket>, Error> {
-        let mut sockets = Vec::new();
         let request = request(is_v6, protocol, &[0; ID]);
-        dump(&self.diag, BY_FAMILY, &request, |_, body| {
-            sockets.extend(InetSocket::decode(protocol, body));
-        })?;
-        Ok(sockets)
+        dump(&self.diag, BY_FAMILY, &request, |_, body| InetSocket::decode(protocol, body))
     }
 
     /// Returns a known socket's current state; `None` if the socket was closed or, for UDP, if the

@@ -97,11 +97,9 @@ impl Network {
     /// # Errors
     /// Returns an error if the kernel does not answer.
     pub fn links(&self) -> Result<Vec<Link>, Error> {
-        let mut links = Vec::new();
         dump(&self.route, RTM_GETLINK, &[0; MESSAGE], |kind, body| {
-            links.extend(Some(body).filter(|_| kind == RTM_NEWLINK).and_then(Link::decode));
-        })?;
-        Ok(links)
+            Some(body).filter(|_| kind == RTM_NEWLINK).and_then(Link::decode)
+        })
     }
 }
 

@@ -15,6 +15,8 @@ const ACKNOWLEDGE: u16 = 4;
 /// Flags: create the object; fail if it exists.
 pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
+/// Flag: the kernel's objects changed during a dump, so that some may be missing and others twice.
+const CHANGED: u16 = 0x10;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
@@ -110,15 +112,25 @@ pub(super) fn prepare(socket: OwnedFd) -> Result<Socket, Error> {
     Ok(Mutex::new(socket))
 }
 
-/// Requests all objects of a kind. Calls `each` with the type and body of every message in the
-/// reply.
-pub(super) fn dump(
+/// Requests all objects of a kind. Returns what `decode` makes of the type and body of each message
+/// in the reply, without those for which it returns `None`. Asks again if the objects changed
+/// meanwhile. If they change every time, the last list may be incomplete.
+pub(super) fn dump<T>(
     socket: &Socket,
     kind: u16,
     body: &[u8],
-    mut each: impl FnMut(u16, &[u8]),
-) -> Result<(), Error> {
-    ask(socket, kind, REQUEST | DUMP, body, &mut each)
+    mut decode: impl FnMut(u16, &[u8]) -> Option<T>,
+) -> Result<Vec<T>, Error> {
+    const ATTEMPTS: usize = 4;
+    let mut objects = Vec::new();
+    for _ in 0..ATTEMPTS {
+        objects.clear();
+        let mut each = |kind: u16, body: &[u8]| objects.extend(decode(kind, body));
+        if ask(socket, kind, REQUEST | DUMP, body, &mut each)? == Objects::Unchanged {
+            break;
+        }
+    }
+    Ok(objects)
 }
 
 /// Requests one object and calls `each` with the reply.
@@ -128,13 +140,13 @@ pub(super) fn get(
     body: &[u8],
     mut each: impl FnMut(u16, &[u8]),
 ) -> Result<(), Error> {
-    ask(socket, kind, REQUEST, body, &mut each)
+    ask(socket, kind, REQUEST, body, &mut each).map(|_| ())
 }
 
 /// Changes an object in the socket's namespace.
 pub(super) fn change(socket: &Socket, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
     let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
-    changed.map_err(|error| match error {
+    changed.map(|_| ()).map_err(|error| match error {
         Error::Call { call, value, errno, .. } => {
             let advice = "load the kernel module (modprobe veth), and run as root in the namespace";
             Error::Call { call, value, errno, advice }
@@ -148,13 +160,20 @@ const ADVICE: &str = "load the kernel module (inet_diag, udp_diag or af_packet_d
 /// Sequence number of the last request, over all sockets.
 static SEQUENCE: AtomicU32 = AtomicU32::new(0);
 
+/// Whether the kernel's objects changed while it wrote a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Objects {
+    Unchanged,
+    Changed,
+}
+
 fn ask(
     socket: &Socket,
     kind: u16,
     flags: u16,
     body: &[u8],
     each: &mut dyn FnMut(u16, &[u8]),
-) -> Result<(), Error> {
+) -> Result<Objects, Error> {
     let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
     let mut buffer = vec![0u8; if flags & DUMP == DUMP { BUFFER_BYTES } else { ANSWER_BYTES }];
@@ -173,7 +192,7 @@ fn exchange(
     question: &[u8],
     buffer: &mut [u8],
     each: &mut dyn FnMut(u16, &[u8]),
-) -> Result<(), (&'static str, i32)> {
+) -> Result<Objects, (&'static str, i32)> {
     let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
     let sequence = u32_at(question, 8).unwrap_or(0);
     // SAFETY: `question` is valid for reading during the call.
@@ -182,11 +201,16 @@ fn exchange(
     if sent < 0 {
         return Err(("send", errno()));
     }
+    let mut objects = Objects::Unchanged;
     loop {
         let got = receive(socket, buffer, 0).map_err(|errno| ("recv", errno))?;
-        match take(&buffer[..got], sequence, each) {
+        let (answer, now) = take(&buffer[..got], sequence, each);
+        if now == Objects::Changed {
+            objects = now;
+        }
+        match answer {
             Answer::Continues => {}
-            Answer::Complete => return Ok(()),
+            Answer::Complete => return Ok(objects),
             Answer::Refused(errno) => return Err(("netlink", errno)),
         }
     }
@@ -230,22 +254,19 @@ enum Answer {
 
 /// Passes the messages in one part of the reply to request `sequence` to `each`. A part without a
 /// valid message ends the reply, since nothing indicates that more follows.
-fn take(bytes: &[u8], sequence: u32, each: &mut dyn FnMut(u16, &[u8])) -> Answer {
-    let mut last = Answer::Complete;
+fn take(bytes: &[u8], sequence: u32, each: &mut dyn FnMut(u16, &[u8])) -> (Answer, Objects) {
+    let (mut last, mut objects) = (Answer::Complete, Objects::Unchanged);
     for message in messages(bytes) {
         if message.sequence != sequence {
             last = Answer::Continues;
             continue;
         }
+        if message.flags & CHANGED != 0 {
+            objects = Objects::Changed;
+        }
         match message.kind {
-            DONE => return Answer::Complete,
-            ERROR => {
-                let errno = u32_at(message.body, 0).map_or(0, |number| number as i32);
-                return match errno {
-                    0 => Answer::Complete,
-                    errno => Answer::Refused(errno.wrapping_neg()),
-                };
-            }
+            // A dump reports its error in the message that ends it, after what it has found.
+            DONE | ERROR => return (outcome(message.body), objects),
             kind => each(kind, message.body),
         }
         last = match message.flags & MULTI {
@@ -253,7 +274,16 @@ fn take(bytes: &[u8], sequence: u32, each: &mut dyn FnMut(u16, &[u8])) -> Answer
             _ => Answer::Continues,
         };
     }
-    last
+    (last, objects)
+}
+
+/// Returns the outcome of a request from the message that ends the reply, which begins with the
+/// error number, negated, or 0.
+fn outcome(body: &[u8]) -> Answer {
+    match u32_at(body, 0).map_or(0, |number| number as i32) {
+        errno @ ..0 => Answer::Refused(errno.wrapping_neg()),
+        _ => Answer::Complete,
+    }
 }
 
 fn question(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
@@ -271,12 +301,16 @@ fn question(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn answers_end_where_they_say_so() {
         let seen = |bytes: &[u8]| {
             let mut kinds = Vec::new();
-            let answer = take(bytes, 7, &mut |kind, body| kinds.push((kind, body.len())));
+            let (answer, objects) =
+                take(bytes, 7, &mut |kind, body| kinds.push((kind, body.len())));
+            assert_eq!(objects, Objects::Unchanged);
             (kinds, answer)
         };
         let part = question(20, MULTI, 7, &[1; 6]);
@@ -288,6 +322,13 @@ mod tests {
         assert_eq!(seen(&question(20, 0, 7, &[])), (vec![(20, 0)], Answer::Complete));
         let refused = question(ERROR, 0, 7, &(-libc::ENOENT).to_ne_bytes());
         assert_eq!(seen(&refused), (vec![], Answer::Refused(libc::ENOENT)));
+        let absent = question(DONE, MULTI, 7, &(-libc::ENOENT).to_ne_bytes());
+        assert_eq!(seen(&absent), (vec![], Answer::Refused(libc::ENOENT)));
+        let mut broken = part.clone();
+        broken.extend([0, 0]);
+        broken.extend(question(DONE, MULTI, 7, &(-libc::ENOMEM).to_ne_bytes()));
+        assert_eq!(seen(&broken), (vec![(20, 6)], Answer::Refused(libc::ENOMEM)));
+        assert_eq!(seen(&question(DONE, MULTI, 7, &[])), (vec![], Answer::Complete));
         assert_eq!(seen(&[]), (vec![], Answer::Complete));
         // The end of an earlier reply.
         let mut stale = question(DONE, MULTI, 6, &[0; 4]);
@@ -335,10 +376,43 @@ mod tests {
     fn after_a_refusal_nothing_is_left_to_read() {
         // A dump that has not been read to its end: another one is refused, once.
         let socket = with_unread_reply(REQUEST | DUMP);
-        let ask = || dump(&socket, libc::RTM_GETLINK, &link(0), |_, _| {});
+        let ask = || dump(&socket, libc::RTM_GETLINK, &link(0), |_, _| Some(()));
         assert!(ask().is_ok() || ask().is_ok());
         let buffer = &mut [0; 64];
         assert_eq!(receive(&socket.lock().unwrap(), buffer, libc::MSG_DONTWAIT), Err(libc::EAGAIN));
+    }
+
+    /// Returns what a dump lists if the peer of its socket answers each request with two objects,
+    /// numbered by request, of which the first has the flag [`CHANGED`] in the first `changing`
+    /// replies.
+    fn list_of(changing: u32) -> Vec<u32> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let answers = std::thread::spawn(move || {
+            let mut request = [0; 64];
+            for number in 0.. {
+                let Ok(16..) = theirs.read(&mut request) else { return };
+                let sequence = u32_at(&request, 8).unwrap();
+                let flags = if number < changing { MULTI | CHANGED } else { MULTI };
+                let object = u32::to_ne_bytes(number);
+                theirs.write_all(&question(20, flags, sequence, &object)).unwrap();
+                let mut last = question(20, MULTI, sequence, &object);
+                last.extend(question(DONE, MULTI, sequence, &[0; 4]));
+                theirs.write_all(&last).unwrap();
+            }
+        });
+        let socket = prepare(ours.into()).unwrap();
+        let found = dump(&socket, 20, &[], |_, body| u32_at(body, 0)).unwrap();
+        drop(socket);
+        answers.join().unwrap();
+        found
+    }
+
+    #[test]
+    fn a_list_that_changed_meanwhile_is_asked_for_again() {
+        assert_eq!(list_of(0), [0, 0]);
+        assert_eq!(list_of(2), [2, 2]);
+        // Something changes all the time.
+        assert_eq!(list_of(u32::MAX), [3, 3]);
     }
 
     proptest! {

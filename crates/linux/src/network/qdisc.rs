@@ -163,11 +163,9 @@ impl Network {
     /// # Errors
     /// Returns an error if the kernel does not answer.
     pub fn qdiscs(&self) -> Result<Vec<Qdisc>, Error> {
-        let mut qdiscs = Vec::new();
         dump(&self.route, RTM_GETQDISC, &[0; MESSAGE], |kind, body| {
-            qdiscs.extend(Some(body).filter(|_| kind == RTM_NEWQDISC).and_then(Qdisc::decode));
-        })?;
-        Ok(qdiscs)
+            Some(body).filter(|_| kind == RTM_NEWQDISC).and_then(Qdisc::decode)
+        })
     }
 
     /// Returns the classes of an interface's `htb` qdiscs.
@@ -177,11 +175,9 @@ impl Network {
     pub fn htb_classes(&self, interface: u32) -> Result<Vec<HtbClass>, Error> {
         let mut request = [0; MESSAGE];
         request[4..8].copy_from_slice(&interface.to_ne_bytes());
-        let mut classes = Vec::new();
         dump(&self.route, RTM_GETTCLASS, &request, |kind, body| {
-            classes.extend(Some(body).filter(|_| kind == RTM_NEWTCLASS).and_then(HtbClass::decode));
-        })?;
-        Ok(classes)
+            Some(body).filter(|_| kind == RTM_NEWTCLASS).and_then(HtbClass::decode)
+        })
     }
 }
 

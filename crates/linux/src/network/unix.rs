@@ -76,9 +76,7 @@ impl Network {
         request.extend(0u32.to_ne_bytes());
         request.extend(SHOW.to_ne_bytes());
         request.extend([0; 8]);
-        let mut sockets = Vec::new();
-        dump(&self.diag, BY_FAMILY, &request, |_, body| sockets.extend(UnixSocket::decode(body)))?;
-        Ok(sockets)
+        dump(&self.diag, BY_FAMILY, &request, |_, body| UnixSocket::decode(body))
     }
 }
 

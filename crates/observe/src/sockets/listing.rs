@@ -14,15 +14,38 @@ use std::collections::BTreeSet;
 /// kernel may skip sockets if others are closed while it writes a long list.
 const ABSENCES: u32 = 2;
 
-/// Returns the sockets of a protocol, and whether the list is complete.
-pub(super) fn list(network: &Network, protocol: InetProtocol) -> (Vec<InetSocket>, bool) {
+/// Returns the sockets of a protocol, and whether the list is complete; `None` if the kernel lists
+/// neither address family, as one without the module `udp_diag`.
+pub(super) fn list(network: &Network, protocol: InetProtocol) -> Option<(Vec<InetSocket>, bool)> {
     let lists = [false, true].map(|is_v6| network.inet_sockets(protocol, is_v6));
     let is_complete = lists.iter().all(Result::is_ok);
-    (lists.into_iter().flatten().flatten().collect(), is_complete)
+    let is_listed = lists.iter().any(Result::is_ok);
+    is_listed.then(|| (lists.into_iter().flatten().flatten().collect(), is_complete))
 }
 
 impl Sockets {
-    /// Adds a reading of all UDP sockets.
+    /// Adds a reading of all UDP sockets: those that the kernel `listed` or, if it cannot list
+    /// them, those in /proc.
+    pub(super) fn read_udp(
+        &mut self,
+        listed: Option<(Vec<InetSocket>, bool)>,
+        root: &Root,
+        namespace: &Namespace,
+        is_start: bool,
+    ) {
+        match listed {
+            Some(listed) => self.take_udp(listed, is_start),
+            None => self.take_listed(root, namespace, InetProtocol::Udp, is_start),
+        }
+    }
+
+    /// Returns whether an open UDP socket is known only from /proc, where it cannot be read alone.
+    pub(super) fn has_unqueried_udp(&self) -> bool {
+        let udp = self.watched.values().filter(|one| one.kind == SocketKind::Udp);
+        udp.filter(|one| !one.is_closed).any(|one| !one.can_be_queried())
+    }
+
+    /// Adds the sockets of a list.
     pub(super) fn take_udp(
         &mut self,
         (sockets, is_complete): (Vec<InetSocket>, bool),
@@ -44,7 +67,7 @@ impl Sockets {
         }
     }
 
-    /// Uses the sockets listed in /proc if netlink does not answer.
+    /// Adds a reading of the sockets in /proc, for a protocol that netlink does not list.
     pub(super) fn take_listed(
         &mut self,
         root: &Root,

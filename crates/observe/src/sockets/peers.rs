@@ -22,8 +22,8 @@ impl Sockets {
     pub(crate) fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
         let Some(network) = network else { return BTreeMap::new() };
         let pair = |socket: &InetSocket| (canonical(socket.local), canonical(socket.remote));
-        let listed =
-            if self.has(SocketKind::Tcp) { list(network, InetProtocol::Tcp).0 } else { Vec::new() };
+        let listed = self.has(SocketKind::Tcp).then(|| list(network, InetProtocol::Tcp)).flatten();
+        let (listed, _) = listed.unwrap_or_default();
         let ends: BTreeMap<(SocketAddr, SocketAddr), u64> =
             listed.iter().map(|socket| (pair(socket), u64::from(socket.inode))).collect();
         let tcp = self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::Tcp);

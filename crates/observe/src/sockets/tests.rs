@@ -238,6 +238,39 @@ fn requests_of_all_connections_are_read_together() {
 }
 
 #[test]
+fn udp_sockets_that_the_kernel_cannot_list_are_read_from_proc() {
+    use std::os::fd::AsRawFd;
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = receiver.local_addr().expect("an address");
+    let root = Root::new(std::path::Path::new("/"));
+    let link = format!("proc/self/fd/{}", receiver.as_raw_fd());
+    let link = std::fs::read_link(root.path(&link)).expect("a link").display().to_string();
+    let inode: u64 = link.trim_start_matches("socket:[").trim_end_matches(']').parse().expect("it");
+    let namespace = Namespace::of(&root, None, &mut Vec::new());
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.insert(inode, 7);
+    sockets.read_udp(None, &root, &namespace, true);
+    assert!(sockets.has(SocketKind::Udp) && sockets.has_unqueried_udp());
+    // Its queue is read again at the end of a slice, from whatever lists it.
+    receiver.send_to(&[0; 100], address).expect("sent");
+    sockets.read(&root, &namespace);
+    let [found] = &sockets.finish(&root, &BTreeMap::new())[..] else { panic!("one socket") };
+    assert_eq!((found.inode, found.local.clone()), (inode, address.to_string()));
+    assert!(found.reads == Some(2) && found.receive_queue_max >= 100, "{found:?}");
+    assert_eq!(found.drops, Some(0));
+}
+
+#[test]
+fn a_connection_from_proc_is_not_taken_for_closed() {
+    let root = Root::new(std::path::Path::new("/"));
+    let namespace = Namespace::of(&root, None, &mut Vec::new());
+    let mut sockets = watching();
+    sockets.take_inet(vec![connection(9, 0, 0)], true);
+    sockets.read(&root, &namespace);
+    assert!(!sockets.watched[&9].is_closed);
+}
+
+#[test]
 fn a_udp_socket_that_is_missing_from_two_lists_was_closed() {
     let udp = |inode| {
         InetSocket::of_listed(Listed {

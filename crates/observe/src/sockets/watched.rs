@@ -176,6 +176,11 @@ impl Watched {
         self.last.inet.as_ref().map(|socket| socket.local.port())
     }
 
+    /// Returns whether the kernel can be asked about this socket alone.
+    pub(super) fn can_be_queried(&self) -> bool {
+        self.last.inet.as_ref().is_some_and(InetSocket::can_be_queried)
+    }
+
     /// Returns whether the socket was open for the whole window.
     pub(super) fn is_whole(&self) -> bool {
         self.first.is_some() && !self.is_closed

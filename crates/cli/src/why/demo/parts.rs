@@ -5,15 +5,14 @@ use super::scene::child;
 use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};
 use crate::emit::Answer;
 use crate::failure::Failure;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::namespaces;
 use linerate_linux::network::{Network, set_receive_buffer};
 use linerate_linux::{Error, enter_new_network, enter_private_network, wait_to_read};
-use linerate_machine::Root;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
@@ -114,7 +113,7 @@ fn waiting(socket: &UdpSocket) -> u64 {
 
 /// Returns why the namespaces cannot be created, and a remedy.
 fn no_namespace(error: &Error) -> Failure {
-    let obstacle = namespaces::obstacle(&Root::new(Path::new("/")));
+    let obstacle = namespaces::obstacle(&HostFacts::gather());
     Failure::new(format!(
         "the demo needs its own user and network namespaces, which this system does not allow: {}; \
          {}\n  {}",

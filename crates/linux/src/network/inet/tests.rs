@@ -98,6 +98,21 @@ fn an_own_socket_is_found_and_found_again() {
     assert_eq!(network.inet_socket(socket).unwrap(), None);
 }
 
+/// The kernel has no handler for a protocol number reserved for experiments (RFC 3692), as one
+/// without the module udp_diag has none for UDP. It says so at the end of an empty list.
+#[test]
+fn a_protocol_that_the_kernel_cannot_list_is_an_error() {
+    let network = match Network::own() {
+        Ok(network) => network,
+        Err(error) => return println!("SKIP: {error}"),
+    };
+    let mut request = request(false, InetProtocol::Udp, &[0; ID]);
+    request[1] = 253;
+    let listed = dump(&network.diag, BY_FAMILY, &request, |_, body| u32_at(body, 0));
+    let error = listed.unwrap_err().to_string();
+    assert!(error.contains("No such file") && error.contains("udp_diag"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
