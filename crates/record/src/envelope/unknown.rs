@@ -34,11 +34,13 @@ fn replaced<'a>(written: &'a Value, read: &Value, path: &str) -> Option<(String,
         }),
         (Value::Array(written), Value::Array(read)) => {
             let pairs = written.iter().zip(read).enumerate();
-            pairs.into_iter().find_map(|(at, (written, read))| {
-                replaced(written, read, &format!("{path}[{at}]"))
-            })
+            pairs
+                .into_iter()
+                .find_map(|(at, (written, read))| replaced(written, read, &format!("{path}[{at}]")))
         }
-        (written, read) if read == UNKNOWN && written != UNKNOWN => Some((path.to_owned(), written)),
+        (written, read) if read == UNKNOWN && written != UNKNOWN => {
+            Some((path.to_owned(), written))
+        }
         _ => None,
     }
 }
