@@ -2,7 +2,10 @@
 //! Data that `linerate why` can read about running programs on this host, and commands that enable
 //! access to the rest.
 
+mod asleep;
+
 use crate::host_facts::HostFacts;
+use crate::kernel_names::hidden_names;
 use crate::namespaces;
 use crate::refusal;
 use crate::settings::tracepoints;
@@ -20,8 +23,9 @@ pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     vec![
         others(around),
         waits(&root),
+        asleep::observe(&root, around.facts()),
         samples(trial),
-        names(&root, trial),
+        names(around, trial),
         events(around),
         demo(&root),
     ]
@@ -77,20 +81,19 @@ fn samples(trial: &Trial) -> Observation {
 
 /// Checks whether kernel symbols can be resolved. /proc/kallsyms may show only zero addresses to
 /// unprivileged users.
-fn names(root: &Root, trial: &Trial) -> Observation {
+fn names(around: &HostFacts, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
+    let root = Root::new(around.root());
     // Only the first line of this multi-megabyte file is needed.
     let mut start = [0; 16];
     let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
     match (read, trial.software_both.is_ok()) {
         (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
         (Ok(()), false) => PROGRAMS.fact(NAME, "-", "needed only for kernel samples"),
-        (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
-            NAME,
-            "hidden",
-            "kernel symbols are hidden (kernel.kptr_restrict)",
-            Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
-        ),
+        (Ok(()), true) if start == [b'0'; 16] => {
+            let hidden = hidden_names(around);
+            PROGRAMS.advice(NAME, "hidden", &hidden.reason, hidden.fix)
+        }
         (Ok(()), true) => PROGRAMS.good(NAME, "readable", "kernel symbols are readable"),
     }
 }
