@@ -283,8 +283,8 @@ impl Cause {
     }
 
     /// Returns whether the cause can be removed. Returns false for the four causes that mean that
-    /// there is nothing to remove or that the cause is unknown. A cause of a newer version counts as
-    /// removable, so that the gain and the fix that its record states are shown.
+    /// there is nothing to remove or that the cause is unknown. A cause of a newer version counts
+    /// as removable, so that the gain and the fix that its record states are shown.
     pub fn is_removable(self) -> bool {
         !matches!(
             self,
