@@ -12,12 +12,14 @@
 //! | why an event is not counted, with commands to enable it | [`refusal`] |
 //! | settings that interfere with a data plane, with commands to change them | [`host`] |
 //! | data that can be read about running programs, with commands to enable more | `watching` |
+//! | why kernel symbols are hidden, with a command that shows them | [`kernel_names`] |
 //! | permission to create namespaces | [`namespaces`] |
 
 #![forbid(unsafe_code)]
 
 pub mod host;
 pub mod host_facts;
+pub mod kernel_names;
 pub mod namespaces;
 pub mod refusal;
 mod settings;

@@ -2,7 +2,10 @@
 //! Data that `linerate why` can read about running programs on this host, and commands that enable
 //! access to the rest.
 
+mod asleep;
+
 use crate::host_facts::HostFacts;
+use crate::kernel_names::hidden_names;
 use crate::namespaces;
 use crate::refusal;
 use crate::settings::tracepoints;
@@ -20,8 +23,9 @@ pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     vec![
         others(around),
         waits(&root),
+        asleep::observe(&root, around.facts()),
         samples(trial),
-        names(&root, trial),
+        names(around, trial),
         events(around),
         demo(around),
     ]
@@ -80,17 +84,16 @@ fn samples(trial: &Trial) -> Observation {
 }
 
 /// Checks whether kernel symbols can be resolved.
-fn names(root: &Root, trial: &Trial) -> Observation {
+fn names(around: &HostFacts, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
-    match (are_names_hidden(root), trial.software_both.is_ok()) {
+    let root = Root::new(around.root());
+    match (are_names_hidden(&root), trial.software_both.is_ok()) {
         (None, _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
         (Some(_), false) => PROGRAMS.fact(NAME, "-", "needed only for kernel samples"),
-        (Some(true), true) => PROGRAMS.advice(
-            NAME,
-            "hidden",
-            "kernel symbols are hidden (kernel.kptr_restrict)",
-            Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
-        ),
+        (Some(true), true) => {
+            let hidden = hidden_names(around);
+            PROGRAMS.advice(NAME, "hidden", &hidden.reason, hidden.fix)
+        }
         (Some(false), true) => PROGRAMS.good(NAME, "readable", "kernel symbols are readable"),
     }
 }

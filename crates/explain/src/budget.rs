@@ -118,17 +118,23 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     }
 }
 
-/// Returns how many strands a task needs so that their combined budget, in whole instructions,
-/// covers the task. In parallel, each strand handles every n-th packet and may spend n budgets on
-/// it; in a pipeline, each spends one budget on its part of the work.
+/// Budget per packet, in instructions, from which budgets are given in whole instructions, as in
+/// the Netra document. Rounding changes a smaller one by more than half a percent.
+const WHOLE_FROM: f64 = 100.0;
+
+/// Returns how many strands a task needs so that their combined budget covers the task. In
+/// parallel, each strand handles every n-th packet and may spend n budgets on it; in a pipeline,
+/// each spends one budget on its part of the work.
 fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
-    let whole = share.round().max(1.0);
-    let strands = (instructions / whole).ceil().max(1.0);
+    /// Excess over a whole number of budgets that is rounding error, not work.
+    const ROUNDING: f64 = 1e-9;
+    let strands = (instructions / share * (1.0 - ROUNDING)).ceil().max(1.0);
+    let each = if share < WHOLE_FROM { share } else { share.round() };
     Task {
         instructions,
         strands,
-        parallel_instructions: strands * whole,
-        pipelined_instructions: whole,
+        parallel_instructions: strands * each,
+        pipelined_instructions: each,
         fits: strands <= processor.strands() as f64,
     }
 }
@@ -207,6 +213,35 @@ mod tests {
         assert_eq!(task.pipelined_instructions, 202.0);
         assert!(task.fits);
         assert!(!t1(1e12, &[64], Some(575.0))[0].task.clone().unwrap().fits);
+    }
+
+    /// The number of strands comes from the budget itself, however small, and not from its nearest
+    /// whole number.
+    #[test]
+    fn budgets_of_few_instructions_are_not_rounded() {
+        // Line rate in bits per second, frame size, and strands for 575 instructions: of 0.504
+        // instructions each at 400 Gb/s, and of 14.2 and 26.5 at 25 Gb/s.
+        let cases = [(4e11, 64, 1141.0), (2.5e10, 128, 41.0), (2.5e10, 256, 22.0), (1e9, 64, 3.0)];
+        for (line, frame, strands) in cases {
+            let row = &t1(line, &[frame], Some(575.0))[0];
+            let (task, share) = (row.task.clone().unwrap(), row.instructions_per_packet.unwrap());
+            assert_eq!(task.strands, strands, "{line} b/s, {frame} bytes: budget {share}");
+            assert!(task.parallel_instructions >= 575.0, "{task:?}");
+            assert!((task.pipelined_instructions / share - 1.0).abs() < 0.005, "{task:?}");
+        }
+    }
+
+    /// A task of exactly `n` budgets takes `n` strands, whatever the rounding of the quotient.
+    #[test]
+    fn a_whole_number_of_budgets_takes_as_many_strands() {
+        for line in [1e9, 2.5e9, 1e10, 4e10, 1e11] {
+            let share = t1(line, &[64], None)[0].instructions_per_packet.unwrap();
+            for strands in 1..200 {
+                let task =
+                    t1(line, &[64], Some(share * f64::from(strands)))[0].task.clone().unwrap();
+                assert_eq!(task.strands, f64::from(strands), "{line}");
+            }
+        }
     }
 
     #[test]

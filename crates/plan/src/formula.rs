@@ -297,11 +297,11 @@ impl Planner for Planning<'_> {
     fn bottleneck(&self) -> Bottleneck {
         let segment = self.written.evidence.bottleneck;
         let stages = self.given().mapping.segments[segment].stages.clone();
-        let ends = [
-            (stages.start == 0).then_some(&self.costs.source),
-            (stages.end == self.costs.stages.len()).then_some(&self.costs.sink),
-        ];
-        let parts = self.costs.stages[stages].iter().chain(ends.into_iter().flatten());
+        let source = (stages.start == 0).then_some(&self.costs.source);
+        let sink = (stages.end == self.costs.stages.len()).then_some(&self.costs.sink);
+        // Users can change stages, but not the ends of the path.
+        let ends = [source, sink].into_iter().flatten().map(|end| end.ticks.value).sum::<f64>();
+        let stages = self.costs.stages[stages].iter();
         let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_s);
         let load = ns(loads(self.given().pair(), self.costs, self.env)[segment]);
         let worker = format!("{segment}.0");
@@ -313,10 +313,14 @@ impl Planner for Planning<'_> {
             );
             return Bottleneck { stage: None, worker: None, sentence };
         }
-        let most = parts.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
+        let most = stages.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
         let within = most.map_or(String::new(), |most| {
+            let ends = match ends > most.ticks.value {
+                true => format!("; source and sink take {} ns of it", ns(ends)),
+                false => String::new(),
+            };
             format!(
-                "; `{}` takes {} ns per packet, more than any other part",
+                "; `{}` takes {} ns per packet, more than any other stage{ends}",
                 most.name,
                 ns(most.ticks.value)
             )

@@ -7,6 +7,11 @@
 //! and `summary` their bare values along with lists from the body. The reader recomputes all of
 //! them and rejects the record if any differ.
 
+mod errors;
+mod unknown;
+
+pub use errors::{ReadError, WriteError};
+
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
 use crate::doctor::DoctorReport;
@@ -27,16 +32,17 @@ use crate::tune::TuneReport;
 use crate::upgrade;
 use crate::warning::Warning;
 use crate::why::WhyReport;
+use errors::without_position;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Value of the `schema` field in every record.
 const SCHEMA: &str = "linerate-record";
 /// Major version that this program writes. Records of 1.x are upgraded when read, other major
-/// versions are rejected, and unknown fields from newer minor versions are ignored.
+/// versions are rejected. Of newer minor versions, unknown fields are ignored, and values of some
+/// enumerations that are unknown become their variant `Unknown`.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 5;
 
@@ -244,6 +250,9 @@ impl Record {
             "stream" => Body::Stream(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
+        if minor <= MINOR {
+            unknown::check(json, &body)?;
+        }
         let record = Self { provenance, body };
         match minor {
             MINOR if !is_upgraded => stated.check_against(&record)?,
@@ -343,148 +352,6 @@ fn differing<T>(
 fn as_scalar(value: &Value) -> Option<Scalar> {
     Scalar::deserialize(value).ok()
 }
-
-/// Returns the message of `error` without the trailing position.
-fn without_position(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    match message.rfind(" at line ") {
-        Some(end) => message[..end].to_owned(),
-        None => message,
-    }
-}
-
-/// Error returned when a record cannot be written because a required number is infinite or NaN.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteError {
-    /// Path of the field: `workers[0].stages[2].kpps`.
-    pub field: String,
-    /// Description of the problem.
-    pub message: String,
-}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, message } = self;
-        write!(f, "the record cannot be written: `{field}`: {message}; please report this")
-    }
-}
-
-impl std::error::Error for WriteError {}
-
-/// Error returned when text cannot be parsed as a record. Lines and columns are 1-based.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadError {
-    /// The text ends within a record.
-    Truncated {
-        /// Line on which the text ends.
-        line: usize,
-        /// Column at which the text ends.
-        column: usize,
-    },
-    /// The text is not JSON.
-    Syntax {
-        /// Line of the error.
-        line: usize,
-        /// Column of the error.
-        column: usize,
-        /// Description of the problem.
-        message: String,
-    },
-    /// The text is JSON, but not a record.
-    NotARecord {
-        /// What the text contains instead of a record.
-        found: String,
-    },
-    /// Unsupported major version.
-    OtherVersion {
-        /// Version of the record.
-        version: String,
-    },
-    /// A record of the previous major version lacks a required field.
-    NotUpgraded {
-        /// Version of the record.
-        version: String,
-        /// Path of the invalid field or, if a field is missing, of the object that lacks it; `.` is
-        /// the record itself.
-        field: String,
-        /// Description of the problem.
-        message: String,
-    },
-    /// Record kind unknown to this version.
-    UnknownKind {
-        /// Kind of the record.
-        kind: String,
-    },
-    /// A field is missing or has the wrong type.
-    Field {
-        /// Path of the invalid field or, if a field is missing, of the object that lacks it; `.` is
-        /// the record itself.
-        field: String,
-        /// Description of the problem.
-        message: String,
-        /// Line of the error.
-        line: usize,
-        /// Column of the error.
-        column: usize,
-    },
-    /// `figures`, `summary` or `warnings` contradict the rest of the record.
-    Changed {
-        /// Path of the first field that differs: `summary.throughput_kpps`.
-        field: String,
-    },
-}
-
-impl ReadError {
-    fn syntax(error: &serde_json::Error) -> Self {
-        let (line, column) = (error.line(), error.column());
-        if error.is_eof() {
-            return Self::Truncated { line, column };
-        }
-        Self::Syntax { line, column, message: without_position(error) }
-    }
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { line, column } => write!(
-                f,
-                "the record is truncated at line {line}, column {column}; copy it again, or \
-                 recreate it with --record"
-            ),
-            Self::Syntax { line, column, message } => {
-                write!(f, "line {line}, column {column}: not JSON: {message}")
-            }
-            Self::NotARecord { found } => {
-                write!(f, "not a linerate record: {found}; create one with --record FILE")
-            }
-            Self::OtherVersion { version } => write!(
-                f,
-                "the record has version {version}, but this linerate reads {MAJOR}.x and 1.x; read \
-                 it with the version named in its `provenance.program`"
-            ),
-            Self::NotUpgraded { version, field, message } => write!(
-                f,
-                "the record has version {version} and cannot be converted to {MAJOR}.{MINOR}: \
-                 `{field}`: {message}; measure again, or read it with the version named in its \
-                 `provenance.program`"
-            ),
-            Self::UnknownKind { kind } => {
-                write!(f, "unknown record kind `{kind}`; a newer linerate may support it")
-            }
-            Self::Field { field, message, line, column } => {
-                write!(f, "line {line}, column {column}: `{field}`: {message}")
-            }
-            Self::Changed { field } => write!(
-                f,
-                "`{field}` contradicts the rest of the record, so the record must have been \
-                 edited; use the original record, or measure again"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// Returns the published JSON Schema (draft 2020-12) for the current record version, with a
 /// trailing newline.

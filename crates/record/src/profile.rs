@@ -219,7 +219,7 @@ pub struct CallNode {
     pub samples: u64,
 }
 
-/// Kinds of work done by packet-processing programs.
+/// Kinds of work done by packet-processing programs. Minor versions may add kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -254,10 +254,13 @@ pub enum CostClass {
     Program,
     /// Kernel code, none of the above.
     Kernel,
+    /// Unknown kind of work, from a record written by a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 impl CostClass {
-    /// All kinds of work, in table order.
+    /// All kinds of work, in table order, without `Unknown`.
     pub const ALL: [Self; 15] = [
         Self::Copy,
         Self::Checksum,
@@ -294,6 +297,7 @@ impl CostClass {
             Self::Idle => "idle",
             Self::Program => "program",
             Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
         }
     }
 

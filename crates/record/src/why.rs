@@ -11,6 +11,7 @@ pub mod ledger;
 mod packets;
 mod threads;
 
+pub(crate) use findings::UNKNOWN_TITLE;
 pub use findings::{Cause, Gain, WhyFinding};
 pub use packets::{
     Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, RequestCounts,

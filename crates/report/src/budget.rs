@@ -109,8 +109,8 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
         grid.row(vec![
             row.name.clone(),
             whole(task.strands),
-            whole(task.parallel_instructions),
-            whole(task.pipelined_instructions),
+            significant(task.parallel_instructions),
+            significant(task.pipelined_instructions),
         ]);
     }
     let head = format!(

@@ -106,7 +106,7 @@ fn findings(report: &StreamReport, detail: Detail, style: &Style) -> String {
     let mut text = String::new();
     for (index, finding) in report.findings.iter().enumerate() {
         let label = if index == 0 { "finding" } else { "also" };
-        let sentence = format!("{}: {}", finding.cause.name(), finding.sentence);
+        let sentence = format!("{}: {}", finding.cause.title(), finding.sentence);
         text += &line(label, &sentence, style);
         if index > 0 && detail == Detail::Screen {
             continue;

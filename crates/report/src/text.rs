@@ -138,7 +138,7 @@ fn taken_by_others(causes: &[WhyFinding]) -> String {
         |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
     let line = |one: &WhyFinding| {
         let fix = one.fix.as_deref().unwrap_or_default();
-        format!("{}: {} {fix}\n", one.cause.name(), one.sentence)
+        format!("{}: {} {fix}\n", one.cause.title(), one.sentence)
     };
     causes.iter().filter(is_of_others).map(line).collect()
 }

@@ -54,7 +54,7 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     );
     // Always a single line per window regardless of width, for grep and tail.
     let unbroken = Style { width: usize::MAX, ..*style };
-    labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
+    labelled(first.cause.title(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
 /// Formats the known cause of a synthetic problem, for comparison with the answer.
@@ -110,7 +110,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
         _ => Paint::Warning,
     };
     let claim = match finding.cause.is_removable() {
-        true => format!("{}: {}", finding.cause.name(), finding.sentence),
+        true => format!("{}: {}", finding.cause.title(), finding.sentence),
         false => finding.sentence.clone(),
     };
     let mut text = labelled("finding", paint, &clean(&claim), style);
@@ -205,7 +205,7 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     let one = |finding: &WhyFinding| {
         let text = format!(
             "{}, gain {} (--details)",
-            finding.cause.name(),
+            finding.cause.title(),
             gain_value(&finding.gain.percent)
         );
         line("also", &text, style)

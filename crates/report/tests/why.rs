@@ -12,7 +12,7 @@ use linerate_record::why::{
     RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState, ThreadTime,
     Unread, WhyFinding, WhyReport,
 };
-use linerate_record::{Figure, Tier, fixtures};
+use linerate_record::{Body, Figure, Record, Tier, fixtures};
 use linerate_report::{Detail, Markup, Style, TopView, top, why, why_line};
 use std::collections::BTreeMap;
 
@@ -237,6 +237,24 @@ fn details_have_everything_that_was_read() {
     for word in ["perf_event_paranoid=1", "dpdk-testpmd+0x7cd00", "4711", "napi_budget"] {
         assert!(text.contains(word), "{word}");
     }
+}
+
+/// The record of an invented version 2.99 has a cause that this version does not know. Its
+/// sentence, gain and fix are shown nevertheless.
+#[test]
+fn a_cause_of_a_newer_version_is_shown_with_what_its_record_says() {
+    let json = include_str!("../../record/tests/v2_99/why.json");
+    let Body::Why(report) = Record::from_json(json).unwrap().body else { panic!("a why record") };
+    for detail in [Detail::Screen, Detail::Full] {
+        let text = why(&report, detail, &PLAIN);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let finding =
+            "finding unknown to this version: The CPUs of threads of sleep run at 800 MHz";
+        assert!(words.contains(finding), "{text}");
+        assert!(words.contains("gain throughput +338 % (300 to 360 %), model"), "{text}");
+        assert!(words.contains("do Clean the fans."), "{text}");
+    }
+    assert!(why_line(&report, &PLAIN).contains("unknown to this version"));
 }
 
 #[test]

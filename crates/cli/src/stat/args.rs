@@ -161,7 +161,7 @@ pub(crate) struct StatArgs {
     /// Exit status 125 if no cost could be judged.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Regression threshold in percent
+    /// Regression threshold in percent (default: 0.1)
     #[arg(
         long, value_name = "PERCENT", requires = "baseline", value_parser = percent,
         allow_negative_numbers = true

@@ -127,7 +127,11 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         plain("time between packets", row.ns_per_packet, "ns", "tier model"),
         plain("strands", task.strands, "strands", "tier model"),
     ];
-    let (path, share) = (path_length.round(), share.round());
+    let budget_of = |instructions: f64| match instructions < 100.0 {
+        true => three_digits(instructions),
+        false => format!("{instructions:.0}"),
+    };
+    let (path, share) = (path_length.round(), budget_of(task.pipelined_instructions));
     if task.strands <= 1.0 {
         let sentence = format!(
             "{name} executes {path} instructions per packet, within its budget of {share}: \
@@ -141,8 +145,9 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     };
     let mut sentence = format!(
         "{name} executes {path} instructions per packet, more than its budget of {share}: with {} \
-         strands in parallel, the budget of each is {:.0}; in a pipeline, it is {share} per strand",
-        task.strands, task.parallel_instructions,
+         strands in parallel, the budget of each is {}; in a pipeline, it is {share} per strand",
+        task.strands,
+        budget_of(task.parallel_instructions),
     );
     let others: Vec<(&str, f64, f64)> = paths[1..]
         .iter()

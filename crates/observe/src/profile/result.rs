@@ -10,6 +10,8 @@ use super::timeline;
 use super::{ProfileRequest, Program};
 use crate::ObserveError;
 use crate::sampler::cost;
+use linerate_doctor::host_facts::HostFacts;
+use linerate_doctor::kernel_names::{HiddenNames, hidden_names};
 use linerate_record::profile::{
     CallNode, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
     SampledThread, SamplingMethod,
@@ -152,11 +154,8 @@ pub(super) fn report(
 
 /// Reports that kernel functions have no names.
 fn hidden_kernel() -> Unread {
-    Unread {
-        what: "kernel_names".to_owned(),
-        reason: "kernel symbols are hidden (kernel.kptr_restrict)".to_owned(),
-        fix: Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
-    }
+    let HiddenNames { reason, fix } = hidden_names(&HostFacts::gather());
+    Unread { what: "kernel_names".to_owned(), reason, fix }
 }
 
 /// Reports CPU time that has no samples because the thread exited before being sampled.

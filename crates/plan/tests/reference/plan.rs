@@ -194,6 +194,38 @@ ns = 5
     assert!(best.proof.command.is_none(), "nothing here runs a");
 }
 
+/// Source and sink cannot be changed, so the bottleneck is a stage even if they take longer, as for
+/// `run`. The plan says how long they take.
+#[test]
+fn the_bottleneck_of_a_plan_is_a_stage() {
+    let bottleneck = |source_ns: u32, sink_ns: u32| {
+        let text = format!(
+            "[source]\nkind = 'generator'\n[[stage]]\nkind = 'a'\n[[stage]]\nkind = 'b'\n\
+             [costs]\nfrom = 'a test'\nspread = 0.1\nhandover_ns = 7\n\
+             [[costs.stages]]\nname = 'source'\nns = {source_ns}\n\
+             [[costs.stages]]\nname = 'a'\nns = 60\n\
+             [[costs.stages]]\nname = 'b'\nns = 100\n\
+             [[costs.stages]]\nname = 'sink'\nns = {sink_ns}\n"
+        );
+        let described = read_to_plan(&text, "t", &[]).expect("a path");
+        let processors = Processors { count: 1, are_shared: false, quota: None };
+        let costs = described.costs.as_ref().expect("costs");
+        let inputs = Inputs::from_file(costs, &described.path, processors).expect("times");
+        planned(&described.path, &described.specs, &inputs, false).bottleneck
+    };
+    let found = bottleneck(5, 5);
+    assert_eq!(found.stage.as_deref(), Some("b"), "{found:?}");
+    assert!(!found.sentence.contains("source"), "{found:?}");
+    for (source_ns, sink_ns) in [(250, 5), (5, 250), (70, 60)] {
+        let found = bottleneck(source_ns, sink_ns);
+        assert_eq!(found.stage.as_deref(), Some("b"), "{found:?}");
+        let ends = format!("; source and sink take {} ns of it", source_ns + sink_ns);
+        assert!(found.sentence.ends_with(&ends), "{found:?}");
+        let stage = "`b` takes 100 ns per packet, more than any other stage";
+        assert!(found.sentence.contains(stage), "{found:?}");
+    }
+}
+
 #[test]
 fn costs_that_do_not_do_are_refused_by_name() {
     let mut dice = Dice::new(36);

@@ -6,7 +6,8 @@ use crate::figure::{Figure, Tier};
 use crate::stat::SimulatedCaches;
 use serde::{Deserialize, Serialize};
 
-/// What a program or a function spends its time on, as a keyword of the published list.
+/// What a program or a function spends its time on, as a keyword of the published list. Minor
+/// versions may add keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -32,10 +33,13 @@ pub enum BoundBy {
     Waiting,
     /// The evidence does not single out one of the above.
     CannotTell,
+    /// Unknown keyword, from a record written by a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 impl BoundBy {
-    /// All keywords, in the order of the published list.
+    /// All keywords, in the order of the published list, without `Unknown`.
     pub const ALL: [Self; 10] = [
         Self::Compute,
         Self::MemoryLatency,
@@ -62,12 +66,16 @@ impl BoundBy {
             Self::PageFaults => "page_faults",
             Self::Waiting => "waiting",
             Self::CannotTell => "cannot_tell",
+            Self::Unknown => "unknown",
         }
     }
 
     /// Returns the name for display.
     pub fn title(self) -> String {
-        self.name().replace('_', " ")
+        match self {
+            Self::Unknown => crate::why::UNKNOWN_TITLE.to_owned(),
+            _ => self.name().replace('_', " "),
+        }
     }
 }
 
@@ -123,7 +131,7 @@ pub struct MeasuredValue {
 
 /// Measures in [`BoundEvidence`]. Shares are fractions of all samples of the program or function, 0
 /// to 1. A sample is *taken while waiting for* the instruction before the sampled address, which
-/// was the oldest instruction in flight.
+/// was the oldest instruction in flight. Minor versions may add measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -195,6 +203,9 @@ pub enum BoundMeasure {
     DataMisses,
     /// Last-level cache misses per 1000 instructions.
     LastLevelMisses,
+    /// Unknown measure, from a record written by a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 impl BoundMeasure {
@@ -230,6 +241,7 @@ impl BoundMeasure {
             Self::InstructionMisses => "L1i misses per 1000 instructions",
             Self::DataMisses => "L1d misses per 1000 instructions",
             Self::LastLevelMisses => "LLC misses per 1000 instructions",
+            Self::Unknown => crate::why::UNKNOWN_TITLE,
         }
     }
 }
@@ -308,7 +320,9 @@ pub enum MemoryKind {
     File,
     /// Anonymous mappings: large allocations, arenas, thread stacks.
     Anonymous,
-    /// Unknown mappings, such as those created or removed during the window.
+    /// Unknown mappings, such as those created or removed during the window, and kinds that only a
+    /// newer version knows.
+    #[serde(other)]
     Unknown,
 }
 

@@ -36,7 +36,10 @@ pub struct Gain {
     pub then_limited_by: Option<String>,
 }
 
-/// Causes that limit a program: the published list.
+/// What users read in place of a keyword that only a newer version knows.
+pub(crate) const UNKNOWN_TITLE: &str = "unknown to this version";
+
+/// Causes that limit a program: the published list. Minor versions may add causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -145,10 +148,13 @@ pub enum Cause {
     NothingWrong,
     /// No single cause stands out.
     CannotTell,
+    /// Unknown cause, from a record written by a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Cause {
-    /// All causes, in the published order.
+    /// All causes, in the published order, without `Unknown`.
     pub const ALL: [Self; 50] = [
         Self::CpuContention,
         Self::ShortInterruptions,
@@ -255,6 +261,15 @@ impl Cause {
             Self::ObserverLimit => "observer_limit",
             Self::NothingWrong => "nothing_wrong",
             Self::CannotTell => "cannot_tell",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the cause as shown to users: its keyword, or a remark if this version has none.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Unknown => UNKNOWN_TITLE,
+            _ => self.name(),
         }
     }
 
@@ -268,7 +283,8 @@ impl Cause {
     }
 
     /// Returns whether the cause can be removed. Returns false for the four causes that mean that
-    /// there is nothing to remove or that the cause is unknown.
+    /// there is nothing to remove or that the cause is unknown. A cause of a newer version counts
+    /// as removable, so that the gain and the fix that its record states are shown.
     pub fn is_removable(self) -> bool {
         !matches!(
             self,

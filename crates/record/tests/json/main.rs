@@ -7,6 +7,7 @@ mod envelope;
 mod example;
 mod foreign;
 mod memory;
+mod newer;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;

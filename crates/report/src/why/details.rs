@@ -38,7 +38,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
         let value = significant(one.value);
         put(&mut grid, vec![one.name.clone(), value, one.unit.clone(), one.source.clone()]);
     }
-    headed(finding.cause.name(), &grid, style)
+    headed(finding.cause.title(), &grid, style)
 }
 
 /// Lists the threads that ran on a CPU while an observed thread waited for it.

@@ -11,7 +11,8 @@ pub(in super::super) const VISIBLE: f64 = 0.05;
 const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounting";
 
 /// Mean wait, in microseconds, up to which interrupt threads and timers are the likely reason. A
-/// thread under the fair scheduler runs for at least 0.75 ms (sched_min_granularity_ns).
+/// thread under the fair scheduler runs for at least 0.7 ms (base_slice_ns since Linux 6.15; before
+/// that, 0.75 ms).
 pub(in super::super) const SHORT_US: f64 = 300.0;
 
 /// Processes per second that begin and end between two readings; see [`M::BriefProcesses`].
@@ -33,11 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::Waiting, VISIBLE, VISIBLE_SOURCE),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
-            at_least(
-                M::MeanWait,
-                SHORT_US,
-                "the fair scheduler's time slices are at least 0.75 ms",
-            ),
+            at_least(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.7 ms"),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
             at_least(
                 M::InsteadKnown,
@@ -163,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
                 1000.0,
                 "timer ticks alone interrupt a thread 100 to 1000 times per second",
             ),
-            at_most(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.75 ms"),
+            at_most(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.7 ms"),
             at_least(M::Waiting, 0.01, "equal to 1000 interruptions per second of 10 us each"),
             at_most(M::SleepsPerSecond, 100.0, "a sleeping thread is woken, not interrupted"),
             at_most(

@@ -211,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[at_least(
             M::ConntrackLoss,
             0.0005,
-            "one client in 1000 waits 1 s and tries again",
+            "one packet in 2000; each makes a client wait 1 s and try again",
         )],
         symptoms: 0,
         explained_by: &[],

@@ -7,7 +7,8 @@ use super::super::measure::Measure as M;
 use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-const STALLED: &str = "twice the error of the times in TCP_INFO, which have a resolution of 4 ms";
+const STALLED: &str = "twice the error of the times in TCP_INFO, in ticks of the kernel's \
+                       timer (4 ms at 250 Hz)";
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
 const WINDOW: f64 = 8.0;

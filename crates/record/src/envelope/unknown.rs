@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values that an enumeration of this version does not have.
+//!
+//! Enumerations to which minor versions may add values have a variant `Unknown` for them. Serde
+//! reads every unknown value as this variant, whatever the version of the record. In a record that
+//! is not newer than this program, such a value is an error, and it is found here.
+
+use super::{Body, ReadError};
+use serde_json::Value;
+
+/// Value that stands for all unknown ones.
+const UNKNOWN: &str = "unknown";
+
+/// Checks that `body`, which was read from `json`, has no value that was replaced by `unknown`.
+///
+/// # Errors
+/// Returns an error that names the first such value.
+pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
+    let written: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
+    let read = serde_json::to_value(body).expect("what was read from JSON can be written");
+    match replaced(&written, &read, "") {
+        Some((field, value)) => Err(ReadError::UnknownValue { field, value: value.to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// Returns path and value of the first part of `written` that was read as `unknown`. Fields that
+/// were ignored or that have been added while reading do not count.
+fn replaced<'a>(written: &'a Value, read: &Value, path: &str) -> Option<(String, &'a Value)> {
+    match (written, read) {
+        (Value::Object(written), Value::Object(read)) => read.iter().find_map(|(name, read)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            replaced(written.get(name)?, read, &format!("{path}{dot}{name}"))
+        }),
+        (Value::Array(written), Value::Array(read)) => {
+            let pairs = written.iter().zip(read).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(at, (written, read))| replaced(written, read, &format!("{path}[{at}]")))
+        }
+        (written, read) if read == UNKNOWN && written != UNKNOWN => {
+            Some((path.to_owned(), written))
+        }
+        _ => None,
+    }
+}
