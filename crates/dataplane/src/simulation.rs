@@ -12,9 +12,10 @@ use crate::meter::{Clock, Meter, Setup, Span};
 use crate::traffic::Traffic;
 use crate::worker::{Control, Head};
 use crate::{Burst, Stage, StageContext, StageKind, Verdict};
+use linerate_machine::lost_time::LostTime;
 use linerate_path::model::{
-    FullRing, IdlePolicy, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength, RunOptions, Sink,
-    Source, StageUse, Value,
+    FullRing, IdlePolicy, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength,
+    RunOptions, Sink, Source, StageUse, Value,
 };
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::run::{RunReport, WorkerReport};
@@ -257,7 +258,9 @@ impl Case {
             counted: Vec::new(),
         };
         let watch = Watch::unattended();
-        gather(&job, &watch, pace, vec![ended], Vec::new()).expect("no stage panics").report
+        let outcome =
+            gather(&job, &watch, pace, vec![ended], Vec::new(), &<[LostTime; 2]>::default());
+        outcome.expect("no stage panics").report
     }
 }
 

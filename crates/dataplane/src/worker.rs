@@ -186,6 +186,11 @@ impl<'p> Worker<'_, 'p> {
             && let Origin::Live(live) = &mut queue.origin
         {
             live.query_soon();
+            // The descriptor of an interface that is gone reports an error forever, which would end
+            // each sleep at once.
+            if slept == Slept::Failed {
+                live.gone().for_each(|port| sleeper.leave_out(port));
+            }
         }
     }
 

@@ -38,7 +38,7 @@ const SCHEMA: &str = "linerate-record";
 /// Major version that this program writes. Records of 1.x are upgraded when read, other major
 /// versions are rejected, and unknown fields from newer minor versions are ignored.
 const MAJOR: u32 = 2;
-const MINOR: u32 = 5;
+const MINOR: u32 = 6;
 
 /// A record: the measurements and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]
