@@ -303,8 +303,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Returns the mean frame size in bytes, as sent on Ethernet, or `None` if the source's description does not determine
-/// it.
+/// Returns the mean frame size in bytes, as sent on Ethernet, or `None` if the source's description
+/// does not determine it.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {

@@ -213,8 +213,8 @@ pub struct WorkerReport {
     /// Run delay: time in nanoseconds that the worker waited for a CPU during the measurement
     /// phase, as accounted by the scheduler; `null` if the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Steal time of the worker's CPU in nanoseconds during the measurement phase, with a resolution
-    /// of 10 ms; `null` if the kernel does not report it, and in records before version 2.6.
+    /// Steal time of the worker's CPU in nanoseconds during the measurement phase, in steps of
+    /// 10 ms; `null` if the kernel does not report it, and in records before version 2.6.
     #[serde(default)]
     pub stolen_ns: Option<u64>,
     /// Time in nanoseconds that the worker was interrupted, as in `time.lost`.
@@ -378,8 +378,8 @@ pub struct LineReport {
     pub bits_per_s: f64,
     /// Number of ports, each running at line rate.
     pub ports: u32,
-    /// Mean frame size in bytes, FCS excluded. Since version 2.6, frames shorter than 60 bytes count
-    /// as 60, to which Ethernet pads them.
+    /// Mean frame size in bytes, FCS excluded. Since version 2.6, frames shorter than 60 bytes
+    /// count as 60, to which Ethernet pads them.
     #[serde(serialize_with = "crate::finite")]
     pub mean_frame_bytes: f64,
 }
