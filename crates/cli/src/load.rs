@@ -99,8 +99,8 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     let mut path = described.path;
     path.kernels = kernels.name().to_owned();
     override_options(&mut path, common)?;
-    let goal_kpps = goal_kpps(&path, common, traffic.mean_bytes())?;
-    refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_bytes()))?;
+    let goal_kpps = goal_kpps(&path, common, traffic.mean_sent_bytes())?;
+    refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_sent_bytes()))?;
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 

@@ -18,7 +18,7 @@ use linerate_cmt::planner::{self, Simulation};
 use linerate_cmt::processor::Processor;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
-use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_BYTES};
+use linerate_path::model::{FRAME_BYTES_MIN, Path, Rate, Source, WIRE_OVERHEAD_BYTES};
 use linerate_plan::formula::{self, Formula};
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::kernels::advise;
@@ -303,12 +303,13 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Returns the mean frame size in bytes, or `None` if the source's description does not determine
-/// it.
+/// Returns the mean frame size in bytes, as sent on Ethernet, or `None` if the source's description
+/// does not determine it.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
-            let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
+            let sum: f64 =
+                sizes.iter().map(|size| f64::from((*size).max(FRAME_BYTES_MIN.into()))).sum();
             Some(sum / sizes.len() as f64)
         }
         Source::Registered(used) => {

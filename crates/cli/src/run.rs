@@ -115,7 +115,7 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory(&of_workers));
     let finding = diagnose(&report);
     let report = RunReport {
-        causes: explain_run(&report, &finding),
+        causes: explain_run(&report, &finding, &provenance),
         finding: Some(finding),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),

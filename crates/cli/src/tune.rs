@@ -89,7 +89,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let tuned = linerate_tune::tune(&request, &Watch::new(stop, &show));
     progress.clear();
     let Tuned { mut report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
-    report.baseline.causes = explain_run(&report.baseline, &report.finding);
+    report.baseline.causes = explain_run(&report.baseline, &report.finding, &provenance);
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();
     let Body::Tune(tune) = &record.body else { unreachable!("the record of a tuning session") };

@@ -14,11 +14,13 @@ use crate::reconcile::{self, Begun};
 use crate::replay::{Replayed, replay};
 use crate::worker::{Control, Head, Worker};
 use linerate_linux as linux;
-use linerate_machine::core_clock;
+use linerate_machine::lost_time::LostTime;
 use linerate_machine::ticks::ticks;
+use linerate_machine::{Root, core_clock};
 use linerate_path::model::{IdlePolicy, RunLength, Source};
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
@@ -48,6 +50,16 @@ struct Start {
     span: Span,
 }
 
+/// What the threads of a run leave behind.
+pub(crate) struct Executed<'g> {
+    /// The workers.
+    pub(crate) ended: Vec<Ended<'g>>,
+    /// The interfaces' counters at the start of reception, if the path has interfaces.
+    pub(crate) begun: Option<Begun>,
+    /// Readings at the start and at the end of the measurement.
+    pub(crate) lost: [LostTime; 2],
+}
+
 impl Start {
     /// Computes the start times from the current time. Call once all workers are laid out, because
     /// a paced source does not wait for them. If the run ends after a number of packets, the
@@ -68,8 +80,7 @@ impl Start {
     }
 }
 
-/// Starts the workers, waits for them, and stops them when their time is up. If the path has
-/// interfaces, also returns their counters at the start of reception.
+/// Starts the workers, waits for them, and stops them when their time is up.
 ///
 /// # Errors
 /// Returns an error if a thread cannot be started or pinned, after all other threads have ended.
@@ -78,7 +89,7 @@ pub(crate) fn execute<'g, const ON: bool>(
     watch: &Watch<'_>,
     pace: Pace<'_>,
     mut workers: Vec<Placed<'g>>,
-) -> Result<(Vec<Ended<'g>>, Option<Begun>), RunError> {
+) -> Result<Executed<'g>, RunError> {
     let (abort, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let control = &Control {
         stop: &stop,
@@ -114,12 +125,12 @@ pub(crate) fn execute<'g, const ON: bool>(
         }
         drop(ticket);
         let begun = job.live.map(|ports| reconcile::begin(ports, line));
-        wait_for(&threads, job.options.length, watch, control, &wakers);
+        let lost = wait_for(&threads, job.options.length, watch, control, &wakers);
         let ended = threads
             .into_iter()
             .map(|thread| thread.join().expect("a worker does not panic outside its stages"));
         let ended = ended.collect::<Result<_, _>>()?;
-        refused.map_or(Ok((ended, begun)), Err)
+        refused.map_or(Ok(Executed { ended, begun, lost }), Err)
     })
 }
 
@@ -159,35 +170,46 @@ fn no_thread(place: Place, error: &std::io::Error) -> RunError {
     })
 }
 
+/// Waits for the threads, and makes them end when their time is up. Returns readings at the start
+/// and at the end of the measurement, which this thread makes so that the workers need not.
 fn wait_for<T>(
     threads: &[ScopedJoinHandle<'_, T>],
     length: RunLength,
     watch: &Watch<'_>,
     control: &Control<'_>,
     wakers: &[Arc<Waker>],
-) {
+) -> [LostTime; 2] {
     let look_up = if wakers.is_empty() { LOOK_UP } else { RARE_LOOK_UP };
     let begun = Instant::now();
-    let length = match length {
-        RunLength::Seconds(seconds) => Some(WARM_UP + Duration::from_secs_f64(seconds)),
-        RunLength::Packets(_) => None,
+    let (warm_up, length) = match length {
+        RunLength::Seconds(seconds) => (WARM_UP, Some(WARM_UP + Duration::from_secs_f64(seconds))),
+        RunLength::Packets(_) => (Duration::ZERO, None),
     };
+    let read = || LostTime::read(&Root::new(Path::new("/")));
+    let (mut first, mut last) = (None, None);
     while !threads.iter().all(ScopedJoinHandle::is_finished) {
         let passed = begun.elapsed();
+        if passed >= warm_up {
+            first.get_or_insert_with(read);
+        }
         let over = length.is_some_and(|length| passed >= length);
         if over || watch.is_stopped() {
             control.stop.store(true, Ordering::Relaxed);
         }
         if control.is_ending() {
+            last.get_or_insert_with(read);
             wakers.iter().for_each(|waker| waker.notify());
         }
         if let Some(length) = length {
             let share = passed.as_secs_f64() / length.as_secs_f64();
             watch.progress("packets", share.min(1.0));
         }
-        let left = length.map_or(look_up, |length| length.saturating_sub(passed));
+        let next = if first.is_none() { Some(warm_up) } else { length };
+        let left = next.map_or(look_up, |next| next.saturating_sub(passed));
         std::thread::sleep(if over { LOOK_UP } else { look_up.min(left) });
     }
+    let last = last.unwrap_or_else(read);
+    [first.unwrap_or_else(|| last.clone()), last]
 }
 
 /// Guard held by a worker's thread. If a panic outside the stages unwinds the thread, dropping the

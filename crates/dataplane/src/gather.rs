@@ -18,6 +18,7 @@ use crate::source::Timetable;
 use crate::worker::{Head, Tail};
 use estimate::ticks_figure;
 use hdrhistogram::Histogram;
+use linerate_machine::lost_time::LostTime;
 use linerate_path::mapping::describe;
 use linerate_path::model::IdlePolicy;
 use linerate_record::run::{
@@ -41,10 +42,11 @@ pub(crate) fn gather(
     pace: Pace<'_>,
     ended: Vec<Ended<'_>>,
     interfaces: Vec<InterfaceReport>,
+    lost: &[LostTime; 2],
 ) -> Result<Outcome, RunError> {
     let panicked = ended.iter().find(|e| e.panic.is_some());
     let interrupted = watch.is_stopped() || panicked.is_some();
-    let report = RunReport { interfaces, ..report(job, &ended, pace, interrupted) };
+    let report = RunReport { interfaces, ..report(job, &ended, pace, lost, interrupted) };
     if let Some(ended) = panicked {
         return Err(panic_error(ended, report));
     }
@@ -68,7 +70,13 @@ fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
     }
 }
 
-fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool) -> RunReport {
+fn report(
+    job: &Job<'_>,
+    ended: &[Ended<'_>],
+    pace: Pace<'_>,
+    lost: &[LostTime; 2],
+    interrupted: bool,
+) -> RunReport {
     let Pace { timetable, ticks_per_s } = pace;
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
     let is_live = !job.path.source.ports().is_empty();
@@ -76,7 +84,11 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe, has_rate);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let input = input(job, ended);
-    let mean_bytes = input.offered.bytes as f64 / input.offered.packets.max(1) as f64;
+    // The interface has already padded received frames.
+    let mean_bytes = match is_live {
+        true => input.offered.bytes as f64 / input.offered.packets.max(1) as f64,
+        false => job.traffic.mean_sent_bytes(),
+    };
     // Without packets, their mean size is unknown, and so is the line rate in packets.
     let line = job.path.line.filter(|_| input.offered.packets > 0);
     RunReport {
@@ -90,8 +102,8 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
         processed_kpps: rates.figure(&rates.processed, "packets delivered or dropped by design"),
         line_rate_kpps: line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
-        latency: latency(ended, ticks_per_s),
-        workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
+        latency: latency(ended, ticks_per_s, is_live),
+        workers: ended.iter().map(|e| worker_report(job, e, lost, ticks_per_s)).collect(),
         rings: ring_reports(ended),
         rejected: rejected(&input),
         input: Some(input),
@@ -109,6 +121,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         kernel_advice: None,
         packets_home: None,
         interfaces: Vec::new(),
+        quotas: lost[1].quotas(&lost[0]),
     }
 }
 
@@ -161,7 +174,12 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Fi
     }
 }
 
-fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
+fn latency(ended: &[Ended<'_>], ticks_per_s: f64, is_live: bool) -> Latency {
+    const REPLAYED: &str = "from source to sink, for the first packet of each burst (for every \
+                            packet, if paced)";
+    const LIVE: &str = "from the worker's poll to the sink, for the first packet of each burst; \
+                        excludes the wait in the kernel's receive ring";
+    let method = if is_live { LIVE } else { REPLAYED };
     let mut all: Option<Histogram<u64>> = None;
     for readings in ended.iter().map(|e| &e.readings) {
         let Some(histogram) = &readings.latency else {
@@ -173,21 +191,24 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
             None => all = Some(histogram.clone()),
         }
     }
-    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_s);
+    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_s, method);
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
 /// Returns a quantile of the latency with its rank-based 95 % interval. Of `n` independent samples,
 /// the number below the true `q` quantile is binomially distributed, so its rank is within `n q -+
 /// 1.96 sqrt(n q (1 - q))` in 95 % of cases.
-fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
-    const METHOD: &str = "from source to sink, for the first packet of each burst (for every \
-                          packet, if paced)";
+fn latency_figure(
+    all: Option<&Histogram<u64>>,
+    quantile: f64,
+    ns_per_tick: f64,
+    method: &str,
+) -> Figure {
     let samples = all.map_or(0, Histogram::len);
     let n = samples as f64;
     if n * (1.0 - quantile) < 10.0 {
         let reason = format!("{samples} samples are too few for this quantile; run longer");
-        return Figure::absent("ns", Tier::Sw, METHOD, &reason);
+        return Figure::absent("ns", Tier::Sw, method, &reason);
     }
     let spread = NORMAL_QUANTILE * (quantile * (1.0 - quantile) / n).sqrt();
     let at = |q: f64| {
@@ -200,10 +221,15 @@ fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64)
         confidence: CONFIDENCE,
         n: samples,
     };
-    Figure::number("ns", estimate, Tier::Sw, METHOD)
+    Figure::number("ns", estimate, Tier::Sw, method)
 }
 
-fn worker_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_s: f64) -> WorkerReport {
+fn worker_report(
+    job: &Job<'_>,
+    ended: &Ended<'_>,
+    [first, last]: &[LostTime; 2],
+    ticks_per_s: f64,
+) -> WorkerReport {
     let readings = &ended.readings;
     let time = time_shares(readings, ticks_per_s);
     let busy: Vec<f64> =
@@ -216,6 +242,7 @@ fn worker_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_s: f64) -> WorkerRe
         stages: stage_reports(job, ended, time),
         time,
         run_delay_ns: readings.run_delay_ns,
+        stolen_ns: last.stolen_ns(first, ended.place.cpu),
         lost_ns: (readings.lost as f64 * 1e9 / ticks_per_s) as u64,
         ticks_per_packet: ticks_figure(
             &busy,

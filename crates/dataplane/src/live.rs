@@ -9,7 +9,7 @@
 
 pub(crate) mod limit;
 pub(crate) mod receive;
-mod segments;
+pub(crate) mod segments;
 pub(crate) mod start;
 pub(crate) mod transmit;
 
@@ -139,6 +139,9 @@ pub(crate) struct Interface {
     /// `sends` is the number of transmit queues.
     pub(crate) receives: u32,
     pub(crate) sends: u32,
+    /// Number of the interface's receive queues, if the path receives by AF_XDP and the driver
+    /// tells.
+    pub(crate) rx_queues: Option<u32>,
 }
 
 /// The queues of all interfaces: receive queues by worker of the first segment, then by port;
@@ -181,6 +184,7 @@ impl Ports {
                     index: 0,
                     receives: if sources.contains(port) { first as u32 } else { 0 },
                     sends: 0,
+                    rx_queues: None,
                 });
             }
         }
@@ -204,6 +208,13 @@ impl Ports {
         }
         for interface in &mut interfaces {
             interface.index = interface_index(&interface.port.interface)?;
+            // Packet sockets and TAP queues share all packets among them. An AF_XDP socket receives
+            // only from the interface's queue of the same number.
+            if interface.port.io == Io::AfXdp && interface.receives > 0 {
+                let network = Network::own();
+                interface.rx_queues =
+                    network.and_then(|own| own.receive_queues(&interface.port.interface)).ok();
+            }
         }
         Ok(Some(Self { interfaces, queues: Mutex::new(queues) }))
     }
@@ -244,11 +255,13 @@ impl Ports {
     }
 
     /// Reads, for the first `count` receiving interfaces, the counter of packets that have arrived.
+    /// Asks only for these interfaces: the rings fill up meanwhile.
     fn received(&self, count: usize) -> Vec<Option<u64>> {
-        let links = self.links();
+        let network = Network::own().ok();
         let receiving = self.interfaces.iter().filter(|interface| interface.receives > 0);
         let read = |interface: &Interface| {
-            links.get(&interface.index).map(|link| received_packets(link, &interface.port))
+            let link = network.as_ref()?.link(interface.index).ok()?;
+            Some(received_packets(&link, &interface.port))
         };
         receiving.take(count).map(read).collect()
     }

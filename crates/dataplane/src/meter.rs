@@ -31,8 +31,8 @@ pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
 /// Maximum time between two counter reads of a waiting worker. If it is exceeded, the worker must
-/// have been off its CPU: a poll takes well under 1 us, and the shortest time slice of a scheduler
-/// is longer than this maximum.
+/// have been off its CPU: a poll takes well under 1 us, a wait after it about 1 us, and the
+/// shortest time slice of a scheduler is longer than this maximum.
 const AWAY_NS: u64 = 10_000;
 
 /// An iteration with packets counts as interrupted if it takes far longer than this multiple of the
@@ -241,15 +241,23 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records an empty poll of the source or the input rings.
+    /// Records an empty poll of the source or the input rings, and the wait that followed it.
     #[inline]
     pub(crate) fn starved(&mut self) {
+        if ON {
+            self.readings.empty_polls += u64::from(self.phase == Phase::During);
+            self.waited();
+        }
+    }
+
+    /// Records a wait for packets, after an empty poll that has been recorded.
+    #[inline]
+    pub(crate) fn waited(&mut self) {
         if ON {
             let now = self.clock.ticks();
             let (waited, lost) = self.wait(now);
             self.readings.starved += waited;
             self.readings.lost += lost;
-            self.readings.empty_polls += u64::from(self.phase == Phase::During);
             self.turn_over(now);
         }
     }

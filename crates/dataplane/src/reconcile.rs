@@ -13,6 +13,7 @@
 
 use crate::ended::Ended;
 use crate::live::receive::PortQueue;
+use crate::live::segments::Coalesced;
 use crate::live::start::Line;
 use crate::live::{Interface, Ports, Receiver, XDP_TOO_LONG, XdpEnd, is_far_end, received_packets};
 use crate::queue::Origin;
@@ -56,11 +57,33 @@ pub(crate) fn start(worker: &mut Worker<'_, '_>) -> Result<(), linux::Error> {
 struct Received {
     report: ReceivedReport,
     went_down: u64,
+    coalesced: Coalesced,
     /// Frames that did not fit in an AF_XDP socket's memory.
     too_long: u64,
     /// Readings of the interface's counter: the lowest just before one of its queues stopped, and
     /// the highest just after one of them stopped.
     stopped: Option<[u64; 2]>,
+}
+
+/// Totals over the transmit queues of one interface.
+#[derive(Default)]
+struct Sent {
+    accepted: u64,
+    /// Frames that packet sockets refused at a full queue, each attempt counted.
+    refused: u64,
+    was_down: bool,
+}
+
+impl Sent {
+    /// Removes the refused frames from the interface's drops: the path has sent them later, or
+    /// counts them as its own drops.
+    fn drops(&self, mut drops: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        if let Some(dropped) = drops.get_mut(TX_DROPPED) {
+            *dropped = dropped.saturating_sub(self.refused);
+        }
+        drops.retain(|_, packets| *packets > 0);
+        drops
+    }
 }
 
 /// Returns the report on each interface. Adds frames that the kernel dropped at full rings to the
@@ -76,7 +99,7 @@ pub(crate) fn finish(
     let end = ports.links();
     let source_ports = ports.interfaces.iter().filter(|i| i.receives > 0).count();
     let mut received: Vec<Received> = (0..source_ports).map(|_| Received::default()).collect();
-    let mut sent: BTreeMap<usize, (u64, bool)> = BTreeMap::new();
+    let mut sent: BTreeMap<usize, Sent> = BTreeMap::new();
     for ended in ended {
         if let Head::Source(queue) = &mut ended.worker.head
             && let Origin::Live(live) = &mut queue.origin
@@ -89,7 +112,9 @@ pub(crate) fn finish(
         if let Tail::Sink(sink) = &ended.worker.tail {
             for (index, port) in sink.live.iter().flat_map(|live| &live.ports).enumerate() {
                 let sum = sent.entry(index).or_default();
-                *sum = (sum.0 + port.accepted, sum.1 | port.was_down);
+                sum.accepted += port.accepted;
+                sum.refused += port.refused;
+                sum.was_down |= port.was_down;
             }
         }
     }
@@ -107,6 +132,9 @@ impl Received {
     /// Adds what one queue received from a port. Returns the frames that the kernel dropped.
     fn add(&mut self, port: &PortQueue) -> XdpCounts {
         self.report.taken += port.taken;
+        self.coalesced.frames += port.coalesced.frames;
+        self.coalesced.packets += port.coalesced.packets;
+        self.coalesced.has_unknown |= port.coalesced.has_unknown;
         self.went_down = self.went_down.max(port.went_down);
         if let [Some(before), Some(after)] = port.stopped {
             let [least, most] = self.stopped.unwrap_or([before, after]);
@@ -139,26 +167,29 @@ fn report(
     begun: &Begun,
     end: &BTreeMap<u32, Link>,
     received: Option<Received>,
-    sent: Option<(u64, bool)>,
+    sent: Option<Sent>,
 ) -> InterfaceReport {
     let [outer, inner] = &begun.0;
     let links = [outer, inner, end].map(|links| links.get(&interface.index));
     let went_down = received.as_ref().map_or(0, |received| received.went_down);
-    let was_down = sent.is_some_and(|(_, was_down)| was_down);
-    let received = received.map(|Received { mut report, stopped, too_long, .. }| {
+    let was_down = sent.as_ref().is_some_and(|sent| sent.was_down);
+    let received = received.map(|Received { mut report, stopped, too_long, coalesced, .. }| {
         if let ([Some(outer), Some(inner), _], Some([least, most])) = (links, stopped) {
             report.interface = Some(Bounds {
                 least: least.saturating_sub(received_packets(inner, &interface.port)),
                 most: most.saturating_sub(received_packets(outer, &interface.port)),
             });
         }
+        let Coalesced { frames, packets, has_unknown } = coalesced;
+        (report.coalesced_frames, report.coalesced_packets) =
+            (frames, (!has_unknown).then_some(packets));
         report.interface_drops = grown(links, receive_drops(&interface.port));
         // These frames reached no socket, so for the path, the interface has dropped them.
         let too_long = (too_long > 0).then(|| (XDP_TOO_LONG.to_owned(), too_long));
         report.interface_drops.extend(too_long);
         report
     });
-    let sent = sent.map(|(accepted, _)| SentReport {
+    let sent = sent.map(|sent| SentReport {
         interface: match links {
             [Some(first), _, Some(last)] => {
                 let count = |link| sent_packets(link, &interface.port);
@@ -167,8 +198,8 @@ fn report(
             }
             _ => None,
         },
-        interface_drops: grown(links, transmit_drops(&interface.port)),
-        accepted,
+        interface_drops: sent.drops(grown(links, transmit_drops(&interface.port))),
+        accepted: sent.accepted,
     });
     let changed = |[first, _, last]: [Option<&Link>; 3]| Some((first?.clone(), last?.clone()));
     let changed = changed(links);
@@ -179,6 +210,7 @@ fn report(
         io: interface.port.io.word().to_owned(),
         promiscuous: interface.port.promiscuous,
         queues: interface.receives.max(interface.sends),
+        rx_queues: interface.rx_queues,
         received,
         sent,
         changes: InterfaceChanges {
@@ -201,8 +233,11 @@ const RECEIVE_DROPS: [Counter; 3] = [
     ("rx_missed", |link| link.rx_missed),
 ];
 
+/// Name of the counter of packets that an interface did not send.
+const TX_DROPPED: &str = "tx_dropped";
+
 const TRANSMIT_DROPS: [Counter; 2] =
-    [("tx_dropped", |link| link.tx_dropped), ("tx_errors", |link| link.tx_errors)];
+    [(TX_DROPPED, |link| link.tx_dropped), ("tx_errors", |link| link.tx_errors)];
 
 fn sent_packets(link: &Link, port: &Port) -> u64 {
     if is_far_end(port) { link.rx_packets } else { link.tx_packets }
@@ -224,4 +259,22 @@ fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u6
         .iter()
         .map(|(name, read)| ((*name).to_owned(), read(last).saturating_sub(read(first))));
     grown.filter(|(_, packets)| *packets > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_were_offered_again_are_not_drops_of_the_interface() {
+        let counters = |dropped: u64| {
+            let errors = ("tx_errors".to_owned(), 2);
+            BTreeMap::from([(TX_DROPPED.to_owned(), dropped), errors])
+        };
+        let sent = Sent { accepted: 9, refused: 64, was_down: false };
+        assert_eq!(sent.drops(counters(70)), counters(6));
+        let only_errors = BTreeMap::from([("tx_errors".to_owned(), 2)]);
+        assert_eq!(sent.drops(counters(60)), only_errors);
+        assert_eq!(Sent::default().drops(counters(70)), counters(70));
+    }
 }

@@ -2,7 +2,7 @@
 //! Runs a job: lays out its path, executes the workers, and collects their readings.
 
 use crate::error::RunError;
-use crate::execute::execute;
+use crate::execute::{Executed, execute};
 use crate::gather::gather;
 use crate::job::{Job, Outcome};
 use crate::layout::{Ground, lay_out};
@@ -39,8 +39,8 @@ pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunErr
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     let mut ground = Ground::new(job, ticks_per_s());
     let (pace, workers) = lay_out(job, &mut ground)?;
-    let (mut ended, begun) = execute::<ON>(job, watch, pace, workers)?;
+    let Executed { mut ended, begun, lost } = execute::<ON>(job, watch, pace, workers)?;
     let live = job.live.zip(begun);
     let interfaces = live.map(|(ports, begun)| reconcile::finish(ports, &begun, &mut ended));
-    gather(job, watch, pace, ended, interfaces.unwrap_or_default())
+    gather(job, watch, pace, ended, interfaces.unwrap_or_default(), &lost)
 }

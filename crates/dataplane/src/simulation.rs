@@ -12,9 +12,10 @@ use crate::meter::{Clock, Meter, Setup, Span};
 use crate::traffic::Traffic;
 use crate::worker::{Control, Head};
 use crate::{Burst, Stage, StageContext, StageKind, Verdict};
+use linerate_machine::lost_time::LostTime;
 use linerate_path::model::{
-    FullRing, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength, RunOptions, Sink,
-    Source, StageUse, Value,
+    FullRing, IdlePolicy, IdleRules, Mapping, PacketClass, Params, Path, Rate, RunLength,
+    RunOptions, Sink, Source, StageUse, Value,
 };
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::run::{RunReport, WorkerReport};
@@ -24,6 +25,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Cost of a clock read, in ticks.
 const READ: u64 = 50;
+
+/// Duration of a pause instruction in ticks, as on Intel processors since Skylake.
+const PAUSE: u64 = 140;
+
+/// Duration of a step of slow polling, in ticks.
+const SLOW: u64 = 1_000;
 
 /// Start of the measurement, in ticks.
 const START: u64 = 5_000_000;
@@ -107,6 +114,14 @@ impl Clock for Simulated<'_> {
     fn run_delay_ns(&self) -> Option<u64> {
         Some(TIME.get().away)
     }
+
+    fn pause(&self) {
+        pass(PAUSE);
+    }
+
+    fn wait_slowly(&self, _: u32) {
+        pass(SLOW);
+    }
 }
 
 /// A stage that takes `ticks` for each packet up to the source position `until`, and ten times as
@@ -155,10 +170,19 @@ struct Case {
     /// Source position from which packets take ten times as long; `None` for a constant cost.
     until: Option<i64>,
     rival: Option<Rival>,
+    /// Idle policy. A worker with the policy `park` cannot sleep, so it polls slowly.
+    idle: IdlePolicy,
 }
 
-const CASE: Case =
-    Case { seconds: 0.1, rate: Rate::Max, burst: 32, stages: Vec::new(), until: None, rival: None };
+const CASE: Case = Case {
+    seconds: 0.1,
+    rate: Rate::Max,
+    burst: 32,
+    stages: Vec::new(),
+    until: None,
+    rival: None,
+    idle: IdlePolicy::Spin,
+};
 
 impl Case {
     fn path(&self) -> Path {
@@ -183,7 +207,7 @@ impl Case {
                 ring: 64,
                 full_ring: FullRing::Wait,
             },
-            idle: IdleRules::default(),
+            idle: IdleRules::all(self.idle),
         }
     }
 
@@ -199,13 +223,14 @@ impl Case {
         let path = self.path();
         let generator = Generator { sizes: &[60], flows: 16, seed: 1 };
         let traffic = Traffic::generate(generator, 128, &[]).expect("generated frames");
-        let job = Job::new(&path, &[TAKE], &traffic, &[0]);
+        let job = Job { idle: &path.idle, ..Job::new(&path, &[TAKE], &traffic, &[0]) };
         let mut ground = Ground::new(&job, RATE);
         let (pace, workers) = lay_out(&job, &mut ground).expect("a path of one stage");
         let [(place, mut worker)] = <[_; 1]>::try_from(workers).ok().expect("one worker");
         if let Head::Source(queue) = &mut worker.head {
             queue.start_at(1_000);
         }
+        worker.rest.sleeper = None;
         let end = START + (self.seconds * RATE) as u64;
         let (stop, abort) = (AtomicBool::new(false), AtomicBool::new(false));
         let control =
@@ -233,7 +258,9 @@ impl Case {
             counted: Vec::new(),
         };
         let watch = Watch::unattended();
-        gather(&job, &watch, pace, vec![ended], Vec::new()).expect("no stage panics").report
+        let outcome =
+            gather(&job, &watch, pace, vec![ended], Vec::new(), &<[LostTime; 2]>::default());
+        outcome.expect("no stage panics").report
     }
 }
 
@@ -275,6 +302,26 @@ fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
     assert_near("busy", Some(time.busy), expected, 0.002);
     assert_near("all", Some(time.busy + time.starved + time.unaccounted), 1.0, 1e-9);
     assert_near("p50", report.latency.p50.as_number(), 1_000.0, 0.2);
+}
+
+#[test]
+fn a_wait_that_ends_with_a_packet_is_not_work() {
+    let run = |idle| {
+        let rate = Rate::PacketsPerSecond(100_000.0);
+        Case { rate, idle, stages: vec![1_000], ..CASE }.run()
+    };
+    for idle in [IdlePolicy::Pause, IdlePolicy::Slow, IdlePolicy::Park] {
+        let report = run(idle);
+        let worker = only(&report);
+        let ticks = worker.ticks_per_packet.as_number().expect("clean windows");
+        // One clock read per iteration, one for the due time, one at the sink, and four more in
+        // sampled iterations.
+        assert!((1_000.0..1_000.0 + 4.0 * READ as f64).contains(&ticks), "{idle:?}: {ticks}");
+        let time = worker.time_or_zero();
+        assert_near("busy", Some(time.busy), 0.115, 0.03);
+        assert_near("all", Some(time.busy + time.starved + time.unaccounted), 1.0, 1e-9);
+        assert_eq!(time.lost, 0.0, "{idle:?}");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::packet::Packet;
 use crate::stage::BUCKETS;
 use crate::stock::Stock;
 use crate::traffic::Traffic;
-use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
+use linerate_path::model::{FRAME_BYTES_MIN, Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,7 +124,8 @@ impl Timetable {
         ticks_per_s: f64,
     ) -> Option<Self> {
         let frames = traffic.frames();
-        let wire_bits = |bytes: u16| 8.0 * (f64::from(bytes) + WIRE_OVERHEAD_BYTES as f64);
+        let wire_bits =
+            |bytes: u16| 8.0 * (f64::from(bytes.max(FRAME_BYTES_MIN)) + WIRE_OVERHEAD_BYTES as f64);
         let seconds: Box<dyn Fn(usize) -> f64> = match (rate, line_bits_per_second) {
             (Rate::Max, _) | (Rate::Line, None) => return None,
             (Rate::Line, Some(bits)) | (Rate::BitsPerSecond(bits), _) => {

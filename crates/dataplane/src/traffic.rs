@@ -12,7 +12,7 @@ use crate::generator::{Generator, GeneratorError};
 use crate::pool::MAX_BUFFER_BYTES;
 use crate::stage::{BUCKETS, BuildError, Steer};
 use linerate_machine::free_memory::Limit;
-use linerate_path::model::{CaptureRules, SourceUse};
+use linerate_path::model::{CaptureRules, FRAME_BYTES_MIN, SourceUse};
 use linerate_path::spec::SourceSpec;
 use linerate_record::input::{self, InputReport};
 use linerate_record::run::Tally;
@@ -404,6 +404,13 @@ impl Traffic {
     /// Returns the mean frame size in bytes, without FCS.
     pub fn mean_bytes(&self) -> f64 {
         self.bytes.len() as f64 / self.frames.len() as f64
+    }
+
+    /// Returns the mean size in bytes that frames have when they are sent on an Ethernet link,
+    /// without FCS: like [`Self::mean_bytes`], but with short frames padded.
+    pub fn mean_sent_bytes(&self) -> f64 {
+        let sent = self.frames.iter().map(|frame| u64::from(frame.bytes.max(FRAME_BYTES_MIN)));
+        sent.sum::<u64>() as f64 / self.frames.len() as f64
     }
 
     /// Returns the time from the first to the last frame, in nanoseconds.

@@ -117,16 +117,16 @@ impl<'p> Worker<'_, 'p> {
                     self.turn(meter, control);
                 }
                 Poll::Finished => break,
-                Poll::Starved => {
-                    meter.starved();
-                    match self.tail.flush() {
-                        true => self.rest(meter, control),
-                        false => control.relax(),
+                Poll::Starved => match self.tail.flush() {
+                    true => self.rest(meter, control),
+                    false => {
+                        control.relax(meter.clock());
+                        meter.starved();
                     }
-                }
+                },
                 Poll::Blocked => {
+                    control.relax(meter.clock());
                     meter.blocked();
-                    control.relax();
                 }
             }
             if meter.is_logging() {
@@ -139,15 +139,22 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Waits after an empty poll, in the way that the worker's idle policy specifies.
+    /// Waits after an empty poll, in the way that the worker's idle policy specifies, and records
+    /// the poll and the wait. The wait is recorded before the next poll: otherwise, it would count
+    /// as busy time if that poll finds packets.
     #[inline]
     fn rest<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         match self.rest.ladder.next(|| meter.clock().ticks()) {
             Step::Spin if !control.yields => {}
-            Step::Spin | Step::Pause => control.relax(),
-            Step::Slow(step) => control.wait_slowly(step),
-            Step::Park => self.park(meter, control),
+            Step::Spin | Step::Pause => control.relax(meter.clock()),
+            Step::Slow(step) => control.wait_slowly(step, meter.clock()),
+            // The poll is recorded first, so that only the sleep counts as time asleep.
+            Step::Park => {
+                meter.starved();
+                return self.park(meter, control);
+            }
         }
+        meter.starved();
     }
 
     /// Sleeps until there is something to do. Polls slowly instead if nothing would wake the
@@ -165,12 +172,13 @@ impl<'p> Worker<'_, 'p> {
         };
         let longest = longest.filter(pays_off).filter(|_| !control.is_ending());
         let (Some(longest), Some(sleeper)) = (longest, &mut self.rest.sleeper) else {
-            return control.wait_slowly(u32::MAX);
+            control.wait_slowly(u32::MAX, meter.clock());
+            return meter.waited();
         };
         let head = &self.head;
         let slept = sleeper.sleep(|| control.is_ending() || head.is_ready(), longest);
         if slept == Slept::NotAtAll {
-            return;
+            return meter.waited();
         }
         meter.rested(slept == Slept::Woken);
         if slept != Slept::Woken
@@ -178,6 +186,11 @@ impl<'p> Worker<'_, 'p> {
             && let Origin::Live(live) = &mut queue.origin
         {
             live.query_soon();
+            // The descriptor of an interface that is gone reports an error forever, which would end
+            // each sleep at once.
+            if slept == Slept::Failed {
+                live.gone().for_each(|port| sleeper.leave_out(port));
+            }
         }
     }
 
@@ -459,7 +472,7 @@ impl<'p> Outlet<'p> {
             FullRing::Wait => {
                 let mut since = meter.now();
                 while !self.staged.is_empty() && !control.is_aborted() {
-                    control.relax();
+                    control.relax(meter.clock());
                     self.ring.push_from(&mut self.staged);
                     self.notify();
                     since = meter.blocked_within(since);

@@ -106,6 +106,7 @@ pub fn read(
     for (_, sums) in &mut strands {
         sums.iter_mut().for_each(note_scaling);
         rename_cache_misses(sums, cache_misses);
+        separate_core_types(sums);
     }
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
@@ -171,6 +172,23 @@ fn rename_cache_misses(sums: &mut [Sum], name: Option<&str>) {
     let Some(name) = name.filter(|name| sums.iter().all(|sum| sum.name != *name)) else { return };
     for sum in sums.iter_mut().filter(|sum| sum.name == "cache_misses") {
         name.clone_into(&mut sum.name);
+    }
+}
+
+/// On hybrid processors, perf counts an event for each type of core, and in each row only while the
+/// program runs on cores of that type. If it ran on both types, the counts of the performance cores
+/// keep their own names, since they are not those of the whole program.
+fn separate_core_types(sums: &mut [Sum]) {
+    for name in [CYCLES, INSTRUCTIONS] {
+        let others = format!("cpu_atom_{name}");
+        let ran_on_others = |sum: &Sum| sum.name == others && sum.count.iter().any(|n| *n > 0.0);
+        if !sums.iter().any(ran_on_others) {
+            continue;
+        }
+        let of_performance = |sum: &&mut Sum| sum.name == name && sum.native.contains("cpu_core");
+        for sum in sums.iter_mut().filter(of_performance) {
+            sum.name = format!("cpu_core_{name}");
+        }
     }
 }
 
@@ -326,6 +344,27 @@ mod tests {
 
     fn value(strand: &StrandCounts, name: &str) -> Option<f64> {
         strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
+    }
+
+    #[test]
+    fn counts_of_one_type_of_core_are_not_those_of_the_program() {
+        let rows = |atom: &str| {
+            format!(
+                "{atom},,cpu_atom/cycles/,300,30.00,,\n2000,,cpu_core/cycles/,700,70.00,,\n\
+                 {atom},,cpu_atom/instructions/,300,30.00,,\n\
+                 1000,,cpu_core/instructions/,700,70.00,,\n"
+            )
+        };
+        let both = read(&rows("500"), Some(10.0), None).expect("events");
+        let [strand] = both.strands.as_slice() else { panic!("one strand") };
+        assert_eq!((strand.cpi.as_number(), strand.ipc.as_number()), (None, None));
+        assert!(strand.event("cycles").is_none() && strand.event("instructions").is_none());
+        assert_eq!(value(strand, "cpu_core_cycles"), Some(2000.0));
+        assert_eq!(value(strand, "cpu_atom_cycles"), Some(500.0));
+        for unused in ["<not counted>", "0"] {
+            let one = read(&rows(unused), Some(10.0), None).expect("events");
+            assert_eq!(one.strands[0].cpi.as_number(), Some(2.0), "{unused}");
+        }
     }
 
     /// JSON and separator formats as printed by perf 6.1, with and without hardware counters.

@@ -162,10 +162,15 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)
 }
 
-/// Returns the line rate of a run's path, in bits per second. Rounded to three digits, because the
-/// mean size of the measured packets differs slightly from the size used to compute the line rate
-/// in packets. `None` if the path has no line rate, or if the run has no packets.
+/// Returns the line rate of a run's path, in bits per second over all ports. For records before
+/// version 1.4, which do not state it, it is computed from the line rate in packets. It is then
+/// rounded to three digits, because the mean size of the measured packets differs slightly from the
+/// size used to compute the line rate in packets. `None` if the path has no line rate, or if the
+/// run has no packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
+    if let Some(line) = run.line.filter(|_| run.line_rate_kpps.is_some_and(|kpps| kpps > 0.0)) {
+        return Some(line.bits_per_s * f64::from(line.ports));
+    }
     let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;
     let last = 10_f64.powf(bits.log10().floor() - 2.0);

@@ -83,6 +83,15 @@ impl WaitSet {
         Self(descriptors.map(entry).collect())
     }
 
+    /// Stops waiting for the descriptor at `index`, in the order of [`Self::new`].
+    ///
+    /// # Panics
+    /// Panics if there is no such descriptor.
+    pub fn leave_out(&mut self, index: usize) {
+        // poll(2) ignores entries with negative descriptors.
+        self.0[index].fd = -1;
+    }
+
     /// Sleeps until a descriptor is ready, for at most `timeout` (ppoll(2)).
     pub fn wait(&mut self, timeout: Duration) -> Ready {
         let timeout = libc::timespec {
@@ -155,6 +164,10 @@ mod tests {
         assert_eq!(set.wait(SHORT), Ready::Data);
         drop(far);
         assert_eq!(set.wait(SHORT), Ready::Error);
+        set.leave_out(1);
+        assert_eq!(set.wait(SHORT), Ready::Nothing, "only the event is left");
+        event.signal();
+        assert_eq!(set.wait(SHORT), Ready::Data);
     }
 
     #[test]

@@ -60,6 +60,39 @@ pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
 }
 
+/// How often and for how long a group's CPU quota has throttled it since its creation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Number of quota periods in which the group ran.
+    pub periods: u64,
+    /// Number of periods in which the quota was used up.
+    pub throttled_periods: u64,
+    /// Throttled time in nanoseconds, summed over CPUs.
+    pub throttled_ns: u64,
+}
+
+/// Reads a group's counters of throttling in `cpu.stat`; `None` if it cannot be read.
+pub fn throttling_of(root: &Root, folder: &str) -> Option<Throttling> {
+    Some(parse_throttling(&root.text(&format!("{folder}/cpu.stat"))?))
+}
+
+/// Parses `cpu.stat`, whose times are in microseconds in v2 and nanoseconds in v1.
+fn parse_throttling(text: &str) -> Throttling {
+    let mut counts = Throttling::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(' ') else { continue };
+        let Ok(value) = value.trim().parse::<u64>() else { continue };
+        match key {
+            "nr_periods" => counts.periods = value,
+            "nr_throttled" => counts.throttled_periods = value,
+            "throttled_usec" => counts.throttled_ns = value.saturating_mul(1000),
+            "throttled_time" => counts.throttled_ns = value,
+            _ => {}
+        }
+    }
+    counts
+}
+
 /// Returns a group's mount and path from a line in /proc/self/cgroup, which has the form
 /// `number:controllers:path`; `None` if the line is for other controllers. In cgroup v2, there is
 /// only one line, which names no controllers.
@@ -96,5 +129,13 @@ mod tests {
         assert_eq!(group_of(line, "memory"), None);
         assert_eq!(group_of("0::/a", "memory"), Some(("sys/fs/cgroup".to_owned(), "/a")));
         assert_eq!(group_of("nothing", "cpu"), None);
+    }
+
+    #[test]
+    fn damaged_counters_are_survived() {
+        assert_eq!(
+            parse_throttling("nr_periods x\nthrottled_usec 18446744073709551615\n\n"),
+            Throttling { throttled_ns: u64::MAX, ..Throttling::default() }
+        );
     }
 }

@@ -11,6 +11,7 @@
 //! | contents of /proc/cpuinfo | [`cpuinfo`] |
 //! | memory that this process may allocate | [`free_memory`] |
 //! | control groups and their limits | [`groups`] |
+//! | CPU time lost to the hypervisor and to CPU quotas | [`lost_time`] |
 //! | hypervisor or emulator below the kernel | [`mod@platform`] |
 //! | description of the machine for records | [`mod@provenance`] |
 //! | processor identification by vendor numbers | [`identity`] |
@@ -31,6 +32,7 @@ pub mod free_memory;
 pub mod groups;
 pub mod identity;
 pub mod idle;
+pub mod lost_time;
 pub mod platform;
 pub mod provenance;
 pub mod ticks;

@@ -2,41 +2,16 @@
 //! CPU quotas of the observed processes' control groups, v1 and v2.
 
 use linerate_machine::Root;
-use linerate_machine::groups::{self, CpuQuota};
+use linerate_machine::groups::{self, CpuQuota, Throttling};
 use linerate_record::why::Quota;
 use std::collections::BTreeMap;
-
-/// A group's counters since its creation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    periods: u64,
-    throttled_periods: u64,
-    throttled_ns: u64,
-}
-
-/// Parses the counters in `cpu.stat`, whose times are in microseconds in v2 and nanoseconds in v1.
-fn parse_counts(text: &str) -> Counts {
-    let mut counts = Counts::default();
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(' ') else { continue };
-        let Ok(value) = value.trim().parse::<u64>() else { continue };
-        match key {
-            "nr_periods" => counts.periods = value,
-            "nr_throttled" => counts.throttled_periods = value,
-            "throttled_usec" => counts.throttled_ns = value.saturating_mul(1000),
-            "throttled_time" => counts.throttled_ns = value,
-            _ => {}
-        }
-    }
-    counts
-}
 
 #[derive(Debug)]
 struct Group {
     pids: Vec<u32>,
     quota: CpuQuota,
-    first: Counts,
-    last: Counts,
+    first: Throttling,
+    last: Throttling,
     /// Throttled time in nanoseconds, by slice number.
     throttled_ns: BTreeMap<u32, u64>,
 }
@@ -123,8 +98,8 @@ impl Quotas {
     }
 }
 
-fn counts_of(root: &Root, folder: &str) -> Counts {
-    root.text(&format!("{folder}/cpu.stat")).map(|text| parse_counts(&text)).unwrap_or_default()
+fn counts_of(root: &Root, folder: &str) -> Throttling {
+    groups::throttling_of(root, folder).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -189,9 +164,5 @@ mod tests {
             put(&root, "g/cpu.max", text);
             assert_eq!(groups::quota_of(&root, "g"), None, "{text}");
         }
-        assert_eq!(
-            parse_counts("nr_periods x\nthrottled_usec 18446744073709551615\n\n"),
-            Counts { throttled_ns: u64::MAX, ..Counts::default() }
-        );
     }
 }

@@ -9,6 +9,10 @@ use std::ops::Range;
 /// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
+/// Minimum length of an Ethernet frame in bytes, without FCS. The NIC pads shorter ones; a capture
+/// made on the sending machine contains them as they were before.
+pub const FRAME_BYTES_MIN: u16 = 60;
+
 /// Value of [`Path::kernels`] that selects the best variant of each kernel for the CPU.
 pub const SELECTED: &str = "selected";
 
@@ -47,7 +51,7 @@ pub struct Line {
 
 impl Line {
     /// Returns the line rate in packets per second over all ports. `mean_bytes` is the mean frame
-    /// size in bytes, without FCS.
+    /// size in bytes as sent, without FCS: each frame has at least [`FRAME_BYTES_MIN`].
     pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
         self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }

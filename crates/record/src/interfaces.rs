@@ -25,6 +25,10 @@ pub struct InterfaceReport {
     pub promiscuous: bool,
     /// Number of queues: the number of receiving or of sending workers, whichever is larger.
     pub queues: u32,
+    /// Receive queues that the interface had in use at the start of the run, if the path received
+    /// from it by `af_xdp`; `null` otherwise, if unknown, and in records before version 2.6.
+    #[serde(default)]
+    pub rx_queues: Option<u32>,
     /// Received packets; `null` if the path does not receive on this interface.
     pub received: Option<ReceivedReport>,
     /// Sent packets; `null` if the path does not send on this interface.
@@ -75,6 +79,14 @@ pub struct ReceivedReport {
     pub taken: u64,
     /// Frames that were in the receive rings when the run ended.
     pub waiting: u64,
+    /// Frames among `taken` that GRO, or segmentation offload of a sender on this machine, had
+    /// coalesced from several packets; 0 in records before version 2.6.
+    #[serde(default)]
+    pub coalesced_frames: u64,
+    /// Packets that those frames were coalesced from; `null` if the number is unknown for one of
+    /// them, and in records before version 2.6.
+    #[serde(default)]
+    pub coalesced_packets: Option<u64>,
 }
 
 impl ReceivedReport {
@@ -88,12 +100,22 @@ impl ReceivedReport {
 
     /// Returns the number of packets that the interface counted and did not drop, but that did not
     /// reach the sockets. Negative if more packets reached the sockets than the interface counted;
-    /// `None` if either count is missing.
+    /// `None` if either count is missing, or if more packets were counted but may have been
+    /// coalesced into frames that no worker has seen.
+    ///
+    /// An interface counts packets before GRO, a socket frames after it. Frames that a sender on
+    /// this machine coalesced are one packet for the interface, too.
     pub fn interface_difference(&self) -> Option<i64> {
         let (interface, frames) = (self.interface?, self.frames? as i64);
         let dropped: u64 = self.interface_drops.values().sum();
         let least = interface.least.saturating_sub(dropped) as i64;
-        Some((least - frames).max(0) + (interface.most as i64 - frames).min(0))
+        let unseen = (interface.most as i64 - frames).min(0);
+        if least <= frames || self.coalesced_frames == 0 {
+            return Some((least - frames).max(0) + unseen);
+        }
+        let packets = self.coalesced_packets.filter(|_| self.ring_full + self.waiting == 0)?;
+        let merged = packets.saturating_sub(self.coalesced_frames) as i64;
+        Some((least - frames - merged).max(0))
     }
 }
 
@@ -131,6 +153,12 @@ impl InterfaceReport {
         let sent = self.sent.iter().map(SentReport::interface_difference);
         received.chain(sent).flatten().map(i64::unsigned_abs).sum()
     }
+
+    /// Returns the number of receive queues of the interface from which the path did not receive.
+    /// 0 if unknown, or if the path did not receive by AF_XDP.
+    pub fn unserved_queues(&self) -> u32 {
+        self.rx_queues.map_or(0, |queues| queues.saturating_sub(self.queues))
+    }
 }
 
 /// Reason to doubt the figures of a live path: an interface that changed, or a difference between
@@ -142,6 +170,9 @@ pub struct InterfaceDoubt {
     pub interface: String,
     /// Packets that no counter accounts for.
     pub unexplained: u64,
+    /// Receive queues of the interface from which the path did not receive.
+    #[serde(default)]
+    pub unserved_queues: u32,
     /// Changes to the interface during the run.
     pub changes: InterfaceChanges,
 }
@@ -153,8 +184,10 @@ impl InterfaceDoubt {
     pub fn of(report: &InterfaceReport) -> Option<Self> {
         let (interface, changes) = (report.interface.clone(), report.changes.clone());
         let unexplained = report.unexplained();
-        let is_clear = unexplained == 0 && changes == InterfaceChanges::default();
-        (!is_clear).then_some(Self { interface, unexplained, changes })
+        let unserved_queues = report.unserved_queues();
+        let is_clear =
+            unexplained == 0 && unserved_queues == 0 && changes == InterfaceChanges::default();
+        (!is_clear).then_some(Self { interface, unexplained, unserved_queues, changes })
     }
 
     /// Returns advice on how to resolve the doubt.
@@ -172,6 +205,10 @@ impl InterfaceDoubt {
             }
             InterfaceChanges { renamed_to: Some(_), .. } => {
                 "the path continued with the same interface; use the new name in the path file"
+            }
+            _ if self.unserved_queues > 0 => {
+                "packets on those queues go to the kernel instead of the path: set `replicas` of \
+                 the first worker to the number of queues, or use fewer queues (ethtool -L)"
             }
             _ => {
                 "another program may have taken packets or reset counters, or packets were in \
@@ -193,6 +230,10 @@ impl fmt::Display for InterfaceDoubt {
         }
         parts.extend(renamed_to.iter().map(|name| format!("was renamed to {name}")));
         parts.extend(mtu.map(|[from, to]| format!("changed its MTU from {from} to {to}")));
+        if self.unserved_queues > 0 {
+            let queues = counted(self.unserved_queues.into(), "receive queue");
+            parts.push(format!("has {queues} that the path does not receive from"));
+        }
         if self.unexplained > 0 {
             let packets = counted(self.unexplained, "packet");
             parts.push(format!("has {packets} that no counter accounts for"));
@@ -213,7 +254,40 @@ mod tests {
             ring_full: 100,
             taken: 900,
             waiting: 4,
+            coalesced_frames: 0,
+            coalesced_packets: Some(0),
         }
+    }
+
+    #[test]
+    fn packets_that_were_coalesced_are_not_missing() {
+        let whole = ReceivedReport {
+            frames: Some(900),
+            ring_full: 0,
+            taken: 900,
+            waiting: 0,
+            coalesced_frames: 10,
+            coalesced_packets: Some(110),
+            ..received()
+        };
+        assert_eq!(whole.interface_difference(), Some(0));
+        let lost = ReceivedReport { coalesced_packets: Some(95), ..whole.clone() };
+        assert_eq!(
+            lost.interface_difference(),
+            Some(15),
+            "a loss that coalescing does not explain"
+        );
+        let unknown = ReceivedReport { coalesced_packets: None, ..whole.clone() };
+        assert_eq!(unknown.interface_difference(), None);
+        let unseen = ReceivedReport { ring_full: 1, taken: 899, ..whole.clone() };
+        assert_eq!(
+            unseen.interface_difference(),
+            None,
+            "the dropped frame may have been coalesced"
+        );
+        let local = Some(Bounds { least: 900, most: 900 });
+        let local = ReceivedReport { interface: local, ..whole };
+        assert_eq!(local.interface_difference(), Some(0), "one packet for the interface, too");
     }
 
     #[test]
@@ -247,11 +321,17 @@ mod tests {
             io: "af_packet".to_owned(),
             promiscuous: false,
             queues: 1,
+            rx_queues: None,
             received: Some(received()),
             sent: None,
             changes: InterfaceChanges::default(),
         };
         assert_eq!(InterfaceDoubt::of(&report), None);
+        let partial = InterfaceReport { rx_queues: Some(8), ..report.clone() };
+        let doubt = InterfaceDoubt::of(&partial).unwrap();
+        let text = "veth0 has 7 receive queues that the path does not receive from";
+        assert_eq!(doubt.to_string(), text);
+        assert!(doubt.remedy().contains("`replicas`"), "{}", doubt.remedy());
         report.changes = changes;
         report.received = Some(ReceivedReport { taken: 899, ..received() });
         let doubt = InterfaceDoubt::of(&report).unwrap();

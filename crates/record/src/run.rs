@@ -13,7 +13,7 @@ pub use crate::interfaces::{
 };
 use crate::kernels::Kernel;
 pub use crate::tally::Tally;
-use crate::why::WhyFinding;
+use crate::why::{Quota, WhyFinding};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,8 @@ pub struct TimeShares {
     /// Waiting for room in the next ring (back-pressure).
     #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
-    /// Lost: preempted by another thread, or stolen by the hypervisor.
+    /// Lost: interrupted for more than about 10 us, by another thread, the hypervisor, or the
+    /// kernel.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
     /// Remainder: 1 minus the other four fractions. Consists of measurement overhead and
@@ -212,7 +213,11 @@ pub struct WorkerReport {
     /// Run delay: time in nanoseconds that the worker waited for a CPU during the measurement
     /// phase, as accounted by the scheduler; `null` if the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Time in nanoseconds that the worker lost to preemption and steal time, as in `time.lost`.
+    /// Steal time of the worker's CPU in nanoseconds during the measurement phase, in steps of
+    /// 10 ms; `null` if the kernel does not report it, and in records before version 2.6.
+    #[serde(default)]
+    pub stolen_ns: Option<u64>,
+    /// Time in nanoseconds that the worker was interrupted, as in `time.lost`.
     pub lost_ns: u64,
     /// Service time of the whole worker, in ticks per packet it received.
     pub ticks_per_packet: Figure,
@@ -357,6 +362,11 @@ pub struct RunReport {
     /// from memory and discarded, and in older records.
     #[serde(default)]
     pub interfaces: Vec<InterfaceReport>,
+    /// CPU quotas of the control groups that the run was in, with how often they throttled it
+    /// during the measurement phase. Empty without a quota; `null` if unknown, and in records
+    /// before version 2.6.
+    #[serde(default)]
+    pub quotas: Option<Vec<Quota>>,
 }
 
 /// The line (network link) that the path should saturate.
@@ -368,7 +378,8 @@ pub struct LineReport {
     pub bits_per_s: f64,
     /// Number of ports, each running at line rate.
     pub ports: u32,
-    /// Mean frame size in bytes, FCS excluded.
+    /// Mean frame size in bytes, FCS excluded. Since version 2.6, frames shorter than 60 bytes
+    /// count as 60, to which Ethernet pads them.
     #[serde(serialize_with = "crate::finite")]
     pub mean_frame_bytes: f64,
 }

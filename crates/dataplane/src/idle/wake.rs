@@ -134,6 +134,11 @@ impl Sleeper {
         Self { waker: Arc::clone(waker), set }
     }
 
+    /// Stops waiting for data on the descriptor at `index`, in the order of [`Self::new`].
+    pub(crate) fn leave_out(&mut self, index: usize) {
+        self.set.leave_out(index);
+    }
+
     /// Sleeps for at most `timeout`. Does not sleep if `is_ready` returns true; it is called once
     /// other threads can see that the worker is about to sleep.
     pub(crate) fn sleep(&mut self, is_ready: impl FnOnce() -> bool, timeout: Duration) -> Slept {

@@ -15,7 +15,7 @@
 //! [decision 0301]: ../../../../docs/decisions/0301-joined-segments-are-cut-again.md
 
 use super::limit::Limit;
-use super::segments::Segments;
+use super::segments::{Coalesced, Segments};
 use super::{Ports, Receiver, XdpEnd};
 use crate::bucket::flow_bucket;
 use crate::burst::Burst;
@@ -64,6 +64,8 @@ pub(crate) struct PortQueue {
     pub(crate) receiver: Receiver,
     /// Number of frames taken from the receiver.
     pub(crate) taken: u64,
+    /// The coalesced frames among them.
+    pub(crate) coalesced: Coalesced,
     pub(crate) went_down: u64,
     is_gone: bool,
     /// The interface's counter of received packets, just before and just after this queue stopped
@@ -143,6 +145,7 @@ impl<'a> LiveQueue<'a> {
         let port = |receiver| PortQueue {
             receiver,
             taken: 0,
+            coalesced: Coalesced::default(),
             went_down: 0,
             is_gone: false,
             stopped: [None; 2],
@@ -237,6 +240,7 @@ impl<'a> LiveQueue<'a> {
                     rules: &self.rules,
                     segments: &mut self.segments,
                     counts: &mut self.counts,
+                    coalesced: &mut ports.coalesced,
                     port: port as u8,
                     hides_offloads,
                 };
@@ -268,6 +272,13 @@ impl<'a> LiveQueue<'a> {
                 stock.free.push(packet);
             }
         }
+    }
+
+    /// Queries the state of the ports, and returns the indices of those whose interfaces are gone.
+    #[cold]
+    pub(crate) fn gone(&mut self) -> impl Iterator<Item = usize> {
+        self.are_gone();
+        self.ports.iter().enumerate().filter(|(_, port)| port.is_gone).map(|(index, _)| index)
     }
 
     /// Queries the state of the ports. Returns whether the interfaces of all of them are gone.
@@ -334,6 +345,7 @@ struct Work<'w, 'a> {
     rules: &'w Rules<'a>,
     segments: &'w mut Segments,
     counts: &'w mut Counts,
+    coalesced: &'w mut Coalesced,
     port: u8,
     /// Whether the receiver does not report missing checksums, so that they can be recognized only
     /// by the value of the checksum field.
@@ -345,6 +357,9 @@ impl Work<'_, '_> {
     /// coalesced and was loaded for splitting. The stock must have a free buffer.
     #[inline]
     fn accept<'p>(self, received: Received<'_>, stock: &mut Stock<'p>) -> Option<Packet<'p>> {
+        if let Some(segmentation) = received.offload.segments {
+            self.coalesced.add(received.bytes, segmentation);
+        }
         let on_wire = received.original_bytes as usize;
         if received.bytes.len() < on_wire {
             self.counts.drop(CUT_SHORT, on_wire as u64);

@@ -3,9 +3,34 @@
 //! have on the wire.
 
 use crate::capture::repair::Joined;
+use linerate_linux::port::Segmentation;
 
 /// Maximum size of a coalesced frame in bytes: a 64 KiB IP packet, Ethernet header and VLAN tags.
 const FRAME_BYTES: usize = 65_535 + 64;
+
+/// Coalesced frames that a queue has taken, and the packets that they were coalesced from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Coalesced {
+    pub(crate) frames: u64,
+    pub(crate) packets: u64,
+    /// Whether the number of packets of some frames is unknown.
+    pub(crate) has_unknown: bool,
+}
+
+impl Coalesced {
+    /// Counts a coalesced frame.
+    pub(super) fn add(&mut self, frame: &[u8], segmentation: Segmentation) {
+        let packets = match segmentation {
+            Segmentation::Tcp(step) | Segmentation::Udp(step) => {
+                Joined::of_step(frame, step.into()).map(|joined| joined.segments())
+            }
+            Segmentation::Unknown(_) => None,
+        };
+        self.frames += 1;
+        self.packets += packets.unwrap_or(0);
+        self.has_unknown |= packets.is_none();
+    }
+}
 
 /// A coalesced frame, and the segments of it that have not been delivered yet.
 pub(super) struct Segments {
@@ -123,6 +148,16 @@ pub(super) mod tests {
             summed.extend(&segment[34..]);
             assert_eq!(reference(&summed, Sum::ZERO, false), 0, "the datagram's checksum");
         }
+    }
+
+    #[test]
+    fn packets_of_coalesced_frames_are_counted() {
+        let mut sum = Coalesced::default();
+        sum.add(&coalesced(), Segmentation::Udp(1200));
+        assert_eq!(sum, Coalesced { frames: 1, packets: 3, has_unknown: false });
+        sum.add(&coalesced(), Segmentation::Unknown(9));
+        sum.add(&[], Segmentation::Tcp(1448));
+        assert_eq!(sum, Coalesced { frames: 3, packets: 3, has_unknown: true });
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The clock interface of a worker's meter.
 
+use crate::idle::wait_slowly;
 use linerate_linux as linux;
 pub(crate) use linerate_trial::ThisThread;
 
@@ -10,6 +11,19 @@ pub(crate) trait Clock: linerate_trial::Clock {
     /// Returns this thread's run-queue delay (time spent runnable but not running) in nanoseconds;
     /// `None` if the kernel does not report it.
     fn run_delay_ns(&self) -> Option<u64>;
+
+    /// Executes a pause instruction.
+    #[inline]
+    fn pause(&self) {
+        std::hint::spin_loop();
+    }
+
+    /// Performs one step of slow polling, which takes up to about a microsecond. `step` counts the
+    /// empty polls since slow polling began, from 0.
+    #[inline]
+    fn wait_slowly(&self, step: u32) {
+        wait_slowly(step);
+    }
 }
 
 impl Clock for ThisThread {

@@ -62,6 +62,7 @@ fn odd_packets_are_counted_and_the_others_kept() {
     assert_eq!(times, [5, 5, 9], "times never decrease");
     assert_eq!(traffic.duration_ns(), 4);
     assert_eq!((traffic.total_bytes(), traffic.mean_bytes()), (167, 167.0 / 3.0));
+    assert_eq!(traffic.mean_sent_bytes(), (60.0 + 100.0 + 60.0) / 3.0);
     let expected = causes(&[
         ("zero_length", 1, 0),
         ("too_long", 1, 101),
@@ -142,7 +143,7 @@ fn generated_traffic_has_the_requested_mix() {
     let generator = Generator { sizes: &imix, flows: 5000, seed: 1 };
     let traffic = Traffic::generate(generator, 2048, &[]).unwrap();
     let mean = f64::from(imix.iter().sum::<u32>()) / imix.len() as f64;
-    assert_eq!(traffic.mean_bytes(), mean);
+    assert_eq!((traffic.mean_bytes(), traffic.mean_sent_bytes()), (mean, mean));
     assert_eq!(traffic.bucket_weights().iter().sum::<u64>(), traffic.len() as u64);
     assert_eq!(traffic.duration_ns(), (traffic.len() as u64 - 1) * GENERATED_GAP_NS);
     assert_eq!(traffic.input().left_out, BTreeMap::new());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flags by which a run controls its workers, and how workers wait.
 
-use crate::idle::wait_slowly;
+use crate::meter::Clock;
 use linerate_linux as linux;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,21 +22,21 @@ pub(crate) struct Control<'a> {
 impl Control<'_> {
     /// Executes a pause instruction, or yields the CPU if workers share CPUs.
     #[inline]
-    pub(super) fn relax(&self) {
+    pub(super) fn relax<C: Clock>(&self, clock: &C) {
         if self.yields {
             linux::yield_now();
         } else {
-            std::hint::spin_loop();
+            clock.pause();
         }
     }
 
     /// Performs one step of slow polling, or yields the CPU if workers share CPUs.
     #[inline]
-    pub(super) fn wait_slowly(&self, step: u32) {
+    pub(super) fn wait_slowly<C: Clock>(&self, step: u32, clock: &C) {
         if self.yields {
             linux::yield_now();
         } else {
-            wait_slowly(step);
+            clock.wait_slowly(step);
         }
     }
 

@@ -10,6 +10,7 @@ const GET_STRINGS: u32 = 0x1b;
 const GET_COUNTERS: u32 = 0x1d;
 const GET_SET_SIZES: u32 = 0x37;
 const GET_FEATURES: u32 = 0x3a;
+const GET_CHANNELS: u32 = 0x3c;
 
 const SIOCETHTOOL: u32 = 0x8946;
 
@@ -77,6 +78,12 @@ fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
         .collect()
 }
 
+/// Decodes the number of receive queues in use (`ethtool_channels`): those that only receive, and
+/// those that also send.
+fn decode_receive_queues(bytes: &[u8]) -> Option<u32> {
+    Some(u32_at(bytes, 20)?.saturating_add(u32_at(bytes, 32)?)).filter(|queues| *queues > 0)
+}
+
 /// Queries a driver. The kernel reads `question` and overwrites it with the answer.
 fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Error> {
     let mut request = [0u8; size_of::<libc::ifreq>()];
@@ -110,6 +117,23 @@ fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
 }
 
 impl Network {
+    /// Returns the number of receive queues that an interface uses, which may be fewer than it has
+    /// been created with.
+    ///
+    /// # Errors
+    /// Returns an error if the interface does not exist, or if its driver does not say.
+    pub fn receive_queues(&self, interface: &str) -> Result<u32, Error> {
+        // `ethtool_channels` is 36 bytes long.
+        let mut answer = question(GET_CHANNELS, 0, 64);
+        ask(self, interface, &mut answer)?;
+        decode_receive_queues(&answer).ok_or_else(|| Error::Call {
+            call: "ethtool",
+            value: interface.to_owned(),
+            errno: libc::EOPNOTSUPP,
+            advice: "continue without the number of queues",
+        })
+    }
+
     /// Returns an interface's driver.
     ///
     /// # Errors

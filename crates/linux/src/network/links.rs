@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interfaces and their counters (rtnetlink).
 
-use super::netlink::{attribute, dump};
+use super::netlink::{attribute, dump, get};
 use super::{Network, text, u32_at, u64_at};
 use crate::Error;
 
@@ -101,6 +101,23 @@ impl Network {
             Some(body).filter(|_| kind == RTM_NEWLINK).and_then(Link::decode)
         })
     }
+
+    /// Returns one interface. Unlike [`Self::links`], takes no longer if there are many others.
+    ///
+    /// # Errors
+    /// Returns an error if the interface does not exist, or if the kernel does not answer.
+    pub fn link(&self, index: u32) -> Result<Link, Error> {
+        const ADVICE: &str = "continue without the interface's counters";
+        let mut body = [0; MESSAGE];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        let mut link = None;
+        get(&self.route, RTM_GETLINK, &body, |kind, body| {
+            link = Some(body).filter(|_| kind == RTM_NEWLINK).and_then(Link::decode);
+        })?;
+        let value = format!("interface {index}");
+        let errno = libc::ENODEV;
+        link.ok_or(Error::Call { call: "netlink", value, errno, advice: ADVICE })
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +150,22 @@ mod tests {
         assert_eq!(link.rx_no_handler, 23);
         // Linux before 4.6 does not count packets without a handler.
         assert_eq!(Link::decode(&answer(23)).unwrap().rx_no_handler, 0);
+    }
+
+    #[test]
+    fn one_interface_is_the_same_as_in_the_list() {
+        let Ok(network) = Network::own() else {
+            println!("SKIP: netlink may not be used here");
+            return;
+        };
+        let all = network.links().unwrap();
+        for link in &all {
+            let one = network.link(link.index).unwrap();
+            assert_eq!((one.name, one.mtu), (link.name.clone(), link.mtu));
+            assert!(one.rx_packets >= link.rx_packets);
+        }
+        let next = all.iter().map(|link| link.index).max().unwrap_or(0) + 1_000_000;
+        assert!(network.link(next).is_err());
     }
 
     #[test]

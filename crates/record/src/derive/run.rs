@@ -9,7 +9,7 @@ use crate::provenance::Provenance;
 use crate::run::{LineReport, PacketsHome, RunReport, StageReport, Tally, WorkerReport};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
-use crate::why::WhyFinding;
+use crate::why::{Quota, WhyFinding};
 use std::collections::BTreeSet;
 
 impl Derive for RunReport {
@@ -356,10 +356,32 @@ impl RunReport {
 
 impl RunReport {
     /// Returns the CPU quota that throttled the workers, in CPUs; `None` if they were not
-    /// throttled. Workers are assumed to poll without sleeping, so that any quota below their
-    /// number throttles them.
+    /// throttled, or hardly. If the kernel's counters are unknown, a quota is assumed to throttle
+    /// workers that want more CPU time: workers poll whenever they do not sleep.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
-        provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
+        /// Minimum throttled time, relative to the measurement phase. A quota equal to the number
+        /// of workers may throttle them for moments, because other threads use some of it.
+        const NOTICEABLE: f64 = 0.05;
+        match &self.quotas {
+            Some(quotas) => {
+                let least_s = NOTICEABLE * self.elapsed_s;
+                let throttled =
+                    |quota: &&Quota| quota.throttled_periods > 0 && quota.throttled_s >= least_s;
+                let cpus = quotas.iter().filter(throttled).map(|quota| quota.cpus);
+                cpus.min_by(f64::total_cmp)
+            }
+            None => provenance.cpu_quota.filter(|cpus| *cpus < self.cpus_wanted()),
+        }
+    }
+
+    /// Returns the CPU time that the workers wanted, in CPUs: all of the time in which they did not
+    /// sleep.
+    fn cpus_wanted(&self) -> f64 {
+        let awake = |worker: &WorkerReport| {
+            let parked_ns = worker.idle.as_ref().map_or(0, |idle| idle.parked_ns);
+            (1.0 - parked_ns as f64 / (self.elapsed_s * 1e9)).clamp(0.0, 1.0)
+        };
+        self.workers.iter().map(awake).sum()
     }
 
     /// Returns the rate in kpps that the path sustains, including packets that stages drop or

@@ -16,6 +16,7 @@ use linerate_record::tune::{
     CalibratedStage, CalibrationReport, Candidate, Finding, KernelAdvice, KernelShare, Limit,
     RuledOut, TuneReport,
 };
+use linerate_record::why::Quota;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ fn interface() -> InterfaceReport {
         io: "af_packet".to_owned(),
         promiscuous: false,
         queues: 1,
+        rx_queues: Some(2),
         received: Some(ReceivedReport {
             interface,
             interface_drops: BTreeMap::from([("rx_dropped".to_owned(), 3)]),
@@ -81,6 +83,8 @@ fn interface() -> InterfaceReport {
             ring_full: 100,
             taken: 900,
             waiting: 4,
+            coalesced_frames: 2,
+            coalesced_packets: Some(9),
         }),
         sent: Some(SentReport { interface, interface_drops: BTreeMap::new(), accepted: 1_000 }),
         changes: InterfaceChanges {
@@ -126,6 +130,7 @@ pub(crate) fn run_report() -> RunReport {
                 unaccounted: 0.01,
             }),
             run_delay_ns: Some(u64::MAX),
+            stolen_ns: Some(10_000_000),
             lost_ns: 80_000_000,
             ticks_per_packet: figure("ticks/packet", 422.6),
             empty_polls: 12,
@@ -159,6 +164,19 @@ pub(crate) fn run_report() -> RunReport {
         kernel_advice: Some(advice()),
         packets_home: Some(packets_home()),
         interfaces: vec![interface()],
+        quotas: Some(vec![quota()]),
+    }
+}
+
+fn quota() -> Quota {
+    Quota {
+        group: "/sys/fs/cgroup/a".to_owned(),
+        pids: vec![4711],
+        cpus: 1.5,
+        periods: 20,
+        throttled_periods: 3,
+        throttled_s: 0.06,
+        removal: Some("echo max | sudo tee /sys/fs/cgroup/a/cpu.max".to_owned()),
     }
 }
 
