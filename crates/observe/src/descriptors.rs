@@ -19,6 +19,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// Returns whether the descriptors could not be read.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.count == 0
+    }
+
     /// Reads a process's descriptors; empty if it has ended or belongs to another user.
     pub(crate) fn of(root: &Root, pid: u32) -> Self {
         let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
@@ -63,8 +68,7 @@ struct Process {
 impl Descriptors {
     /// Adds a reading of the descriptors that a process has open.
     pub(crate) fn take(&mut self, root: &Root, pid: u32, open: &Open) {
-        // A count of 0 means that the descriptors are not readable.
-        if open.count == 0 {
+        if open.is_hidden() {
             return;
         }
         self.tunnels.insert(pid, open.tunnels.clone());

@@ -11,7 +11,7 @@ use crate::ended::Ended;
 use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::kernel_config;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, representative};
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
 use crate::profiling::Profiling;
@@ -100,7 +100,7 @@ impl Watching {
     ) -> Result<Self, ObserveError> {
         let mut unread = Vec::new();
         let family = Family::new(root, pids);
-        let namespace = Namespace::of(root, pids.first().copied(), &mut unread);
+        let namespace = Namespace::of(root, representative(root, &family.pids), &mut unread);
         if let Some(wanted) = &interface {
             let known: Vec<String> =
                 links(root, &namespace).into_iter().map(|link| link.name).collect();
@@ -237,7 +237,7 @@ impl Watching {
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
             last.tcp = Some(self.sockets.traffic());
         }
-        Namespace::note_others(root, &self.family.pids, &mut self.unread);
+        self.namespace.note_others(root, &self.family.pids, &mut self.unread);
         self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
     }
 
