@@ -90,6 +90,7 @@ pub(crate) fn assemble(
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
+        sched_autogroup: autogroup(root),
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets,
@@ -255,6 +256,12 @@ fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
             (cpu.functions, cpu.samples) = (profile.functions, profile.samples);
         }
     }
+}
+
+/// Returns whether the scheduler groups threads by session.
+fn autogroup(root: &Root) -> Option<bool> {
+    let text = root.text("proc/sys/kernel/sched_autogroup_enabled")?;
+    Some(text.trim() != "0")
 }
 
 /// Returns the size of the first CPU's largest cache in bytes, as reported by the kernel.

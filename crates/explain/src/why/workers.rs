@@ -89,6 +89,7 @@ fn observe(report: &RunReport) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,
+        sched_autogroup: None,
         quotas: Vec::new(),
         cpus: Vec::new(),
         interfaces: Vec::new(),
