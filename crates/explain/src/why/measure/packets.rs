@@ -30,6 +30,11 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
+            (Self::DescriptorsReached, Subject::Socket(socket)) => {
+                let mut full = facts.observation.full_descriptors.iter();
+                let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);
+                Some(Estimate::exactly(f64::from(is_reached)))
+            }
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
@@ -163,7 +168,8 @@ impl Measure {
                 // A user who may not read the system calls cannot see the sockets either.
                 let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
                 // The packets on TCP connections may be only a small part of the program's packets.
-                let are_partial = facts.is_unread("udp_datagrams");
+                let are_partial =
+                    facts.is_unread("udp_datagrams") || facts.is_unread("other_namespaces");
                 if are_partial || (has_own || is_hidden) && facts.observation.packets.is_none() {
                     return None;
                 }
