@@ -10,6 +10,9 @@ use linerate_record::why::Unread;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Keyword for processes whose network namespace was not read.
+pub(crate) const OTHER_NAMESPACES: &str = "other_namespaces";
+
 /// Access to a network namespace.
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -69,7 +72,7 @@ impl Namespace {
         };
         let read = self.folder.trim_start_matches("proc/").trim_end_matches("/net");
         unread.push(Unread {
-            what: "other_namespaces".to_owned(),
+            what: OTHER_NAMESPACES.to_owned(),
             reason: format!(
                 "{who} from process {read}: sockets and interfaces there were not read"
             ),

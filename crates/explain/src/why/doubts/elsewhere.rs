@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons to doubt that nothing is wrong that lie outside the threads' time budgets: a network
-//! namespace that was not read, a full neighbour table, a second socket that gets no packets.
+//! Doubts from outside of the busiest thread: a network namespace that was not read, a full
+//! neighbour table, a second socket on the same port that gets no packets.
 
 use super::super::facts::Facts;
 use super::super::losses;
@@ -89,9 +89,9 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
     let of = if is_here { format!(" ({share} % of all)") } else { String::new() };
     let next = match reason {
         "NEIGH_CREATEFAIL" => {
-            "Allow as many entries as there are hosts on the link: sudo sysctl \
-             net.ipv4.neigh.default.gc_thresh3=16384 net.ipv4.neigh.default.gc_thresh2=8192 \
-             (net.ipv6.neigh for IPv6); table_fulls in /proc/net/stat/arp_cache counts failures"
+            "Allow more entries than there are hosts on the links, on the host, as all network \
+             namespaces share the table: sudo sysctl net.ipv4.neigh.default.gc_thresh3=16384 \
+             net.ipv4.neigh.default.gc_thresh2=8192 (net.ipv6.neigh for IPv6)"
         }
         _ => {
             "See which hosts do not answer: ip neigh show nud failed; if they exist, look for lost \

@@ -30,11 +30,7 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
-            (Self::DescriptorsReached, Subject::Socket(socket)) => {
-                let mut full = facts.observation.full_descriptors.iter();
-                let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);
-                Some(Estimate::exactly(f64::from(is_reached)))
-            }
+            (Self::DescriptorsReached, Subject::Socket(socket)) => Some(was_full(facts, socket)),
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
@@ -179,6 +175,13 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Returns 1 if a socket's process was at its limit on open descriptors in any reading, otherwise 0.
+fn was_full(facts: &Facts<'_>, socket: &SocketCounts) -> Estimate {
+    let mut full = facts.observation.full_descriptors.iter();
+    let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);
+    Estimate::exactly(f64::from(is_reached))
 }
 
 /// Returns the fraction of packets that a socket dropped because its buffer was full. If it is
