@@ -8,6 +8,7 @@ use crate::Request;
 use crate::budget::budget;
 use crate::packets::{Counts, choose, hidden_tunnels};
 use crate::profiling::{Profiled, Profiling};
+use crate::quotas::is_by_session;
 use crate::sampler::CpuProfile;
 use crate::sampler::cost;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
@@ -90,6 +91,7 @@ pub(crate) fn assemble(
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
+        sched_autogroup: is_by_session(root, watching.family.pids.first().copied()),
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets,
@@ -103,12 +105,7 @@ pub(crate) fn assemble(
         event_costs: event_costs(watching),
         packets,
         packets_per_s,
-        observer: Figure::exact(
-            "CPUs",
-            window.own,
-            Tier::Sw,
-            "linerate's own CPU time over the window",
-        ),
+        observer: observer(window),
         unread,
     };
     watching.begin_window();
@@ -128,6 +125,10 @@ fn exclude_deferred(sockets: &mut [SocketCounts], protocols: &BTreeMap<String, u
         let of_socket = deferred.min(*drops);
         (*drops, deferred) = (*drops - of_socket, deferred - of_socket);
     }
+}
+
+fn observer(window: &Window) -> Figure {
+    Figure::exact("CPUs", window.own, Tier::Sw, "linerate's own CPU time over the window")
 }
 
 /// Describes the program that was observed.

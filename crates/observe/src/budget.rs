@@ -104,6 +104,7 @@ pub(crate) fn budget(
     accounting: Accounting,
     has_intervals: bool,
 ) -> Vec<ThreadTime> {
+    let slices = &within(slices);
     let wall: Vec<f64> = slices.iter().map(|slice| slice.wall_ns as f64).collect();
     let parts_if = |accounting| parts(slices, around, never_slept, accounting);
     let parts = parts_if(accounting);
@@ -126,6 +127,24 @@ pub(crate) fn budget(
         },
     };
     parts.iter().zip(&others).zip(STATES).map(time).collect()
+}
+
+/// Limits run time and run delay to the time for which the thread was observed. The kernel adds a
+/// wait to the run delay when the wait ends, so the first slices may include waits, up to seconds,
+/// from before the thread was first read.
+fn within(slices: &[Slice]) -> Vec<Slice> {
+    let sum = |of: fn(&Slice) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+    let [wall, run, delay] =
+        [sum(|slice| slice.wall_ns), sum(|slice| slice.run_ns), sum(|slice| slice.delay_ns)];
+    let factor = |part: f64, room: f64| if part > room { room / part } else { 1.0 };
+    let of_run = factor(run, wall);
+    let of_delay = factor(delay, wall - run * of_run);
+    let limited = |slice: &Slice| Slice {
+        run_ns: (slice.run_ns as f64 * of_run) as u64,
+        delay_ns: (slice.delay_ns as f64 * of_delay) as u64,
+        ..*slice
+    };
+    slices.iter().map(limited).collect()
 }
 
 /// Returns the first share, with an interval that covers both.

@@ -19,6 +19,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// Returns whether the descriptors could not be read.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.count == 0
+    }
+
     /// Reads a process's descriptors; empty if it has ended or belongs to another user.
     pub(crate) fn of(root: &Root, pid: u32) -> Self {
         let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
@@ -58,20 +63,46 @@ struct Process {
     limit: Option<u64>,
     reads: u64,
     full: u64,
+    /// Whether the number of descriptors was near the limit when they were last listed.
+    is_near: bool,
+}
+
+/// Smallest fraction of the limit, as its inverse, at which a process counts as near it.
+const NEAR: u64 = 4;
+
+/// Maximum number of processes whose descriptors are counted in each sample.
+const MOST: usize = 16;
+
+impl Process {
+    fn add(&mut self, count: u64) {
+        self.reads += 1;
+        self.full += u64::from(self.limit.is_some_and(|limit| count >= limit));
+    }
 }
 
 impl Descriptors {
     /// Adds a reading of the descriptors that a process has open.
     pub(crate) fn take(&mut self, root: &Root, pid: u32, open: &Open) {
-        // A count of 0 means that the descriptors are not readable.
-        if open.count == 0 {
+        if open.is_hidden() {
             return;
         }
         self.tunnels.insert(pid, open.tunnels.clone());
-        let new = || Process { limit: limit(root, pid), reads: 0, full: 0 };
+        let new = || Process { limit: limit(root, pid), reads: 0, full: 0, is_near: false };
         let process = self.processes.entry(pid).or_insert_with(new);
-        process.reads += 1;
-        process.full += u64::from(process.limit.is_some_and(|limit| open.count >= limit));
+        process.add(open.count);
+        process.is_near = process.limit.is_some_and(|limit| NEAR * open.count >= limit);
+    }
+
+    /// Counts the descriptors of processes near their limit, without listing them. A server that
+    /// stops accepting at its limit is there only for moments.
+    pub(crate) fn glance(&mut self, root: &Root) {
+        for (pid, process) in self.processes.iter_mut().filter(|(_, one)| one.is_near).take(MOST) {
+            // The size of the directory is the number of descriptors, and 0 before Linux 6.2.
+            let folder = std::fs::metadata(root.path(&format!("proc/{pid}/fd")));
+            if let Some(count) = folder.ok().map(|one| one.len()).filter(|count| *count > 0) {
+                process.add(count);
+            }
+        }
     }
 
     /// Forgets the devices of all processes but these.
@@ -127,6 +158,28 @@ mod tests {
             [FullDescriptors { pid: 7, limit: 12, reads: 2, share: 0.5 }]
         );
         assert!(descriptors.finish().is_empty());
+    }
+
+    #[test]
+    fn moments_at_the_limit_are_seen_between_listings() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::new(place.path());
+        let folder = place.path().join("proc/7/fd");
+        std::fs::create_dir_all(&folder).unwrap();
+        let size = std::fs::metadata(&folder).unwrap().len();
+        let seen = |limit: u64, open: u64| {
+            let text = format!("Max open files   {limit}   4096   files\n");
+            std::fs::write(place.path().join("proc/7/limits"), text).unwrap();
+            let mut descriptors = Descriptors::default();
+            descriptors.take(&root, 7, &Open { count: open, ..Open::default() });
+            (0..3).for_each(|_| descriptors.glance(&root));
+            descriptors.finish()
+        };
+        let full = |reads, share| vec![FullDescriptors { pid: 7, limit: size, reads, share }];
+        assert_eq!(seen(size, size.div_ceil(4)), full(4, 0.75));
+        assert_eq!(seen(size + 1, size.div_ceil(4) + 1), []);
+        // Far from the limit, nothing is counted in between.
+        assert_eq!(seen(size, 1), []);
     }
 
     #[test]

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Network namespace of the observed processes.
 
+use crate::descriptors::Open;
 use crate::refusal::as_root;
+use crate::target::stat_of;
 use linerate_linux::network::Network;
 use linerate_machine::Root;
 use linerate_record::why::Unread;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Keyword for processes whose network namespace was not read.
+pub(crate) const OTHER_NAMESPACES: &str = "other_namespaces";
 
 /// Access to a network namespace.
 #[derive(Debug)]
@@ -48,23 +55,26 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
-    /// Adds an entry to `unread` if some of `pids` are not in the first process's network
-    /// namespace, so that their sockets and interfaces are not read.
-    pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
-        let Some((first, others)) = pids.split_first() else { return };
-        let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
-        let Some(own) = name(first) else { return };
-        let is_other = |pid: &&u32| name(pid).is_some_and(|name| name != own);
-        let others: Vec<u32> = others.iter().filter(is_other).copied().collect();
+    /// Adds an entry to `unread` if some of `pids` have sockets in another network namespace than
+    /// this one, so that their sockets and interfaces are not read. A process without sockets, such
+    /// as a wrapper that started the program, misses nothing.
+    pub(crate) fn note_others(&self, root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
+        let link = std::fs::read_link(root.path(&self.folder).with_file_name("ns").join("net"));
+        let Ok(own) = link else { return };
+        let is_other = |pid: &&u32| name_of(root, **pid).is_some_and(|name| name != own);
+        let others = pids.iter().filter(is_other);
+        let others: Vec<u32> =
+            others.filter(|pid| may_have_sockets(root, **pid)).copied().collect();
         let Some(one) = others.first() else { return };
         let who = match others.len() {
             1 => format!("process {one} is in a different network namespace"),
             n => format!("{n} processes, including {one}, are in different network namespaces"),
         };
+        let read = self.folder.trim_start_matches("proc/").trim_end_matches("/net");
         unread.push(Unread {
-            what: "other_namespaces".to_owned(),
+            what: OTHER_NAMESPACES.to_owned(),
             reason: format!(
-                "{who} from process {first}: sockets and interfaces there were not read"
+                "{who} from process {read}: sockets and interfaces there were not read"
             ),
             fix: Some(format!("linerate why {one}")),
         });
@@ -74,4 +84,97 @@ impl Namespace {
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }
+}
+
+/// Returns the identity of a process's network namespace; `None` if unreadable.
+fn name_of(root: &Root, pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok()
+}
+
+/// Returns whether a process has sockets open, or hides its descriptors.
+fn may_have_sockets(root: &Root, pid: u32) -> bool {
+    let open = Open::of(root, pid);
+    open.is_hidden() || !open.sockets.is_empty()
+}
+
+/// Returns the process whose network namespace is read: the first of `pids`, unless they are in
+/// several namespaces, as when the first is a wrapper that started the program in another one. In
+/// that case, returns the process that used the most CPU time of those with sockets.
+pub(crate) fn representative(root: &Root, pids: &[u32]) -> Option<u32> {
+    let first = *pids.first()?;
+    let mut namespaces = BTreeMap::<PathBuf, Vec<u32>>::new();
+    for &pid in pids {
+        if let Some(name) = name_of(root, pid) {
+            namespaces.entry(name).or_default().push(pid);
+        }
+    }
+    if namespaces.len() < 2 {
+        return Some(first);
+    }
+    let ticks = |pid: u32| stat_of(root, pid).map_or(0, |one| one.user_ticks + one.system_ticks);
+    let users = |pids: Vec<u32>| -> Vec<u32> {
+        pids.into_iter().filter(|pid| may_have_sockets(root, *pid)).collect()
+    };
+    let groups = namespaces.into_values().map(users).filter(|group| !group.is_empty());
+    let used = |group: &Vec<u32>| group.iter().map(|pid| ticks(*pid)).sum::<u64>();
+    // Of namespaces with the same CPU time, that of the process that was started first.
+    let chosen =
+        groups.max_by_key(|group| (used(group), std::cmp::Reverse(group.first().copied())));
+    chosen.and_then(|group| group.into_iter().max_by_key(|pid| ticks(*pid))).or(Some(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::put;
+    use std::os::unix::fs::symlink;
+
+    /// Adds a process in a network namespace, with CPU time in ticks and perhaps a socket.
+    fn process(root: &Root, pid: u32, namespace: &str, ticks: u32, has_socket: bool) {
+        let fields = (4..=52).map(|field| if field == 14 { ticks } else { 0 }.to_string());
+        let fields: Vec<String> = fields.collect();
+        put(root, &format!("proc/{pid}/stat"), &format!("{pid} (a) S {}", fields.join(" ")));
+        let folder = root.path(&format!("proc/{pid}"));
+        for sub in ["ns", "fd", "net"] {
+            std::fs::create_dir_all(folder.join(sub)).expect("a folder");
+        }
+        symlink(format!("net:[{namespace}]"), folder.join("ns/net")).expect("a link");
+        symlink("/dev/null", folder.join("fd/0")).expect("a link");
+        if has_socket {
+            symlink(format!("socket:[{pid}]"), folder.join("fd/3")).expect("a link");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_does_not_hide_the_namespace_of_the_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        process(&root, 10, "1", 900, false);
+        process(&root, 11, "2", 3, true);
+        process(&root, 12, "2", 70, true);
+        assert_eq!(representative(&root, &[10, 11, 12]), Some(12));
+        // In one namespace, the first process is as good as any other.
+        assert_eq!(representative(&root, &[11, 12]), Some(11));
+        // Without sockets anywhere, nothing distinguishes the processes.
+        process(&root, 13, "3", 50, false);
+        assert_eq!(representative(&root, &[10, 13]), Some(10));
+        assert_eq!(representative(&root, &[]), None);
+
+        let mut unread = Vec::new();
+        let of = |pid: u32| Namespace {
+            folder: format!("proc/{pid}/net"),
+            network: None,
+            is_own: false,
+        };
+        // The wrapper has no sockets: nothing is missed.
+        of(12).note_others(&root, &[10, 11, 12], &mut unread);
+        assert!(unread.is_empty(), "{unread:?}");
+        of(10).note_others(&root, &[10, 11, 12], &mut unread);
+        let [one] = unread.as_slice() else { panic!("{unread:?}") };
+        assert_eq!((one.what.as_str(), one.fix.as_deref()), OTHERS);
+        assert!(one.reason.starts_with("2 processes, including 11, are"), "{}", one.reason);
+        assert!(one.reason.contains("from process 10:"), "{}", one.reason);
+    }
+
+    const OTHERS: (&str, Option<&str>) = ("other_namespaces", Some("linerate why 11"));
 }

@@ -98,6 +98,19 @@ impl Quotas {
     }
 }
 
+/// Returns whether the scheduler shares the CPUs among sessions, so that the nice value of a thread
+/// only counts within its session. A process in a control group with a CPU weight shares with the
+/// other groups instead. `None` if the setting is unreadable.
+pub(crate) fn is_by_session(root: &Root, pid: Option<u32>) -> Option<bool> {
+    let setting = root.text("proc/sys/kernel/sched_autogroup_enabled")?;
+    let folders = pid.and_then(|pid| groups::folders_of(root, &pid.to_string(), "cpu"));
+    let folders = folders.unwrap_or_default();
+    // In v1, the outermost group has shares too, without effect.
+    let has_weight = folders.iter().any(|folder| root.exists(&format!("{folder}/cpu.weight")))
+        || folders.iter().skip(1).any(|folder| root.exists(&format!("{folder}/cpu.shares")));
+    Some(setting.trim() != "0" && !has_weight)
+}
+
 fn counts_of(root: &Root, folder: &str) -> Throttling {
     groups::throttling_of(root, folder).unwrap_or_default()
 }
@@ -154,6 +167,27 @@ mod tests {
         quotas.add(&root, 8);
         let found = quotas.finish();
         assert_eq!((found.len(), found[0].cpus, found[0].throttled_s), (1, 0.5, 0.0));
+    }
+
+    #[test]
+    fn sessions_share_the_cpus_only_outside_of_groups() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        assert_eq!(is_by_session(&root, Some(7)), None);
+        put(&root, "proc/sys/kernel/sched_autogroup_enabled", "1\n");
+        put(&root, "proc/7/cgroup", "0::/a/b\n");
+        assert_eq!(is_by_session(&root, Some(7)), Some(true));
+        put(&root, "sys/fs/cgroup/a/cpu.weight", "100\n");
+        assert_eq!(is_by_session(&root, Some(7)), Some(false));
+        assert_eq!(is_by_session(&root, None), Some(true));
+        put(&root, "proc/8/cgroup", "1:cpu:/\n0::/\n");
+        put(&root, "sys/fs/cgroup/cpu/cpu.shares", "1024\n");
+        assert_eq!(is_by_session(&root, Some(8)), Some(true));
+        put(&root, "proc/9/cgroup", "1:cpu:/x\n0::/\n");
+        put(&root, "sys/fs/cgroup/cpu/x/cpu.shares", "1024\n");
+        assert_eq!(is_by_session(&root, Some(9)), Some(false));
+        put(&root, "proc/sys/kernel/sched_autogroup_enabled", "0\n");
+        assert_eq!(is_by_session(&root, Some(8)), Some(false));
     }
 
     #[test]

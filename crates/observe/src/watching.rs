@@ -11,7 +11,7 @@ use crate::ended::Ended;
 use crate::event_costs::event_costs;
 use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::kernel_config;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, OTHER_NAMESPACES, representative};
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
 use crate::profiling::Profiling;
@@ -100,7 +100,7 @@ impl Watching {
     ) -> Result<Self, ObserveError> {
         let mut unread = Vec::new();
         let family = Family::new(root, pids);
-        let namespace = Namespace::of(root, pids.first().copied(), &mut unread);
+        let namespace = Namespace::of(root, representative(root, &family.pids), &mut unread);
         if let Some(wanted) = &interface {
             let known: Vec<String> =
                 links(root, &namespace).into_iter().map(|link| link.name).collect();
@@ -201,6 +201,7 @@ impl Watching {
         if reads % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
             self.find_program(root);
+            self.note_other_namespaces(root);
         }
         // Separating work from polling requires packet counts and samples from the same moment.
         let counted_ns = monotonic_ns();
@@ -218,6 +219,7 @@ impl Watching {
     /// each slice.
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
+        self.sockets.descriptors.glance(root);
         let bound = self.sockets.packet_interfaces();
         if !bound.is_empty() {
             let namespace = &self.namespace;
@@ -237,8 +239,17 @@ impl Watching {
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
             last.tcp = Some(self.sockets.traffic());
         }
-        Namespace::note_others(root, &self.family.pids, &mut self.unread);
+        self.note_other_namespaces(root);
         self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
+    }
+
+    /// Notes processes with sockets in another network namespace, once. Those of a command may end
+    /// before the window does.
+    fn note_other_namespaces(&mut self, root: &Root) {
+        let is_noted = self.unread.iter().any(|unread| unread.what == OTHER_NAMESPACES);
+        if self.windows == Windows::One && !is_noted {
+            self.namespace.note_others(root, &self.family.pids, &mut self.unread);
+        }
     }
 
     /// Reads the interfaces. Called right after the last packet counts, with which they are

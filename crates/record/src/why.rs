@@ -106,6 +106,11 @@ pub struct Observation {
     /// Size of the last-level cache in bytes, as reported by the kernel; `null` if unknown.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
+    /// Whether the scheduler shares the CPUs among sessions (`kernel.sched_autogroup_enabled`), so
+    /// that nice values only matter within a session; `false` if the program's control group has a
+    /// CPU weight, which then counts instead; `null` if unreadable, and in older records.
+    #[serde(default)]
+    pub sched_autogroup: Option<bool>,
     /// Cost of kernel events on this machine, measured before the window; `null` if not measured.
     #[serde(default)]
     pub event_costs: Option<EventCosts>,

@@ -3,11 +3,13 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod elsewhere;
 mod idle_cpu;
 mod limits;
 mod rejected;
 mod unseen;
 
+pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses};
 use super::facts::{Facts, Subject};
@@ -40,6 +42,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::brief_threads(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
+        .or_else(|| neighbours(facts, false))
         .or_else(|| vanished(facts))
         .or_else(|| rejected::at_ports(facts))
         .or_else(|| too_large(facts))
@@ -63,25 +66,6 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
         .or_else(|| full_machine(facts))
-}
-
-/// Detects a program whose network namespace is not readable. A limiter, a full queue or a slow
-/// peer there would go unnoticed.
-pub(super) fn unread_network(facts: &Facts<'_>) -> Option<Doubt> {
-    if !facts.is_unread("sockets_and_drivers") {
-        return None;
-    }
-    let doing = facts.busiest().map_or_else(String::new, |thread| {
-        let on_cpu = percent(thread.share_of(ThreadState::is_on_cpu));
-        format!(" Thread {} is on a CPU {on_cpu} % of the time.", label(thread))
-    });
-    Doubt::new(
-        format!(
-            "Cannot tell whether something in the program's network namespace is the bottleneck: \
-             sockets, interfaces and queueing disciplines there are not readable.{doing}"
-        ),
-        read_by_root(facts),
-    )
 }
 
 /// Returns the command that reads what only root can read.
@@ -480,8 +464,10 @@ pub(super) fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
             percent(wants)
         ),
     };
+    // Less than a tick per second is within the error of kernel accounting.
     let idle = match idle / cpus.max(1.0) {
         share if share < 0.005 => "never idle".to_owned(),
+        share if share < 0.01 => "less than 1 % idle".to_owned(),
         share => format!("only {} % idle", percent(share)),
     };
     Doubt::new(

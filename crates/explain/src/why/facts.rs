@@ -103,12 +103,22 @@ impl<'a> Facts<'a> {
         self.observation.elapsed_s
     }
 
-    /// Returns the thread with the highest CPU demand; ties go to the lowest ID.
+    /// Returns the thread with the highest CPU demand; ties go to the lowest ID. Threads that were
+    /// observed only briefly come last.
     pub fn busiest(&self) -> Option<&'a ThreadActivity> {
         let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
-            a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
+            let is_whole = self.is_brief(b).cmp(&self.is_brief(a));
+            is_whole.then(a.demand().total_cmp(&b.demand())).then(b.tid.cmp(&a.tid))
         };
         self.observation.threads.iter().max_by(order)
+    }
+
+    /// Returns whether a thread was observed for too small a part of the window for its shares of
+    /// time to say anything about the window.
+    pub fn is_brief(&self, thread: &ThreadActivity) -> bool {
+        /// Minimum fraction of the window.
+        const PART: f64 = 0.1;
+        thread.elapsed_s < PART * self.elapsed()
     }
 
     /// Returns the thread to examine for a subject: its own, the busiest thread that reads the
@@ -289,7 +299,8 @@ impl<'a> Facts<'a> {
     /// Iterates over the threads with a high CPU demand.
     pub fn working(&self) -> impl Iterator<Item = &'a ThreadActivity> {
         const WORKS: f64 = 0.3;
-        self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
+        let threads = self.observation.threads.iter();
+        threads.filter(|thread| thread.demand() >= WORKS && !self.is_brief(thread))
     }
 
     /// Returns whether the program receives packets only through kernel sockets.

@@ -202,6 +202,8 @@ pub enum Measure {
     ReassemblyLoss,
     /// Fraction of readings in which a process had as many descriptors open as its limit allows.
     DescriptorsFull,
+    /// 1 if the socket's process was at its limit on open descriptors in any reading, otherwise 0.
+    DescriptorsReached,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
     /// Mean fill level of an accept queue across all readings, relative to its size.

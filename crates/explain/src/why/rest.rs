@@ -68,7 +68,8 @@ pub(super) fn rest(
     if let Some((held, likely)) = doubtful {
         return inseparable(facts, held, likely);
     }
-    if let Some(doubt) = doubts::takes_turns(facts).or_else(|| doubts::idle_cpu(facts)) {
+    let first = doubts::neighbours(facts, true).or_else(|| doubts::takes_turns(facts));
+    if let Some(doubt) = first.or_else(|| doubts::idle_cpu(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
     let room = room(facts);
@@ -76,6 +77,13 @@ pub(super) fn rest(
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
     if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
+    if let (true, Some(doubt)) = (likely.is_none(), doubts::twin(facts)) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
+    let is_open = room != Room::Full || !suspects.is_empty();
+    if let (true, Some(doubt)) = (is_open, doubts::other_namespaces(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
     if !suspects.is_empty() {

@@ -174,7 +174,10 @@ pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
     let interfaces = observation.interfaces.iter();
     match scope {
         Scope::Program => vec![Subject::Program],
-        Scope::Threads => observation.threads.iter().map(Subject::Thread).collect(),
+        Scope::Threads => {
+            let threads = observation.threads.iter().filter(|thread| !facts.is_brief(thread));
+            threads.map(Subject::Thread).collect()
+        }
         Scope::Cpus => observation.cpus.iter().map(Subject::Cpu).collect(),
         Scope::Interfaces => interfaces.map(Subject::Interface).collect(),
         Scope::Qdiscs => interfaces

@@ -112,6 +112,9 @@ impl Measure {
             Self::RepliesDelayed => {
                 ("time when a reply is pending but all threads are asleep", "ratio")
             }
+            Self::DescriptorsReached => {
+                ("the socket's process reached its limit on open descriptors", "1 = yes")
+            }
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
             Self::AskedPerRequest => ("segments to servers / segments from clients", "ratio"),

@@ -361,6 +361,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "held" => (M::Held, Percent),
         "corked" => (M::Corked, Percent),
         "queue_full" => (M::QueueFull, Percent),
+        "queue_waits" => (M::QueueWaits, Percent),
         "of_pacing_limit" => (M::OfPacingLimit, Percent),
         "calls_per_s" => (M::CallsPerSecond, Number),
         "bytes_per_call" => (M::BytesPerCall, Bytes),

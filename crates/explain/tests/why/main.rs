@@ -9,6 +9,7 @@ mod connections;
 mod controls;
 mod datagrams;
 mod doubts;
+mod elsewhere;
 mod example;
 mod flows;
 mod ledger;

@@ -64,9 +64,15 @@ fn interrupts_are_absent_if_they_are_not_known_for_the_run_time() {
 }
 
 #[test]
-fn accounts_beyond_the_wall_time_are_an_error_and_not_sleep() {
+fn waits_from_before_a_thread_was_read_are_left_out() {
     let shares = percent(&slices(70, 40, 7, 0), &around(0.0, 0.0, 0.0), false, INSIDE);
-    assert_eq!(shares, [70, 0, 0, 40, 0, 0, 0, -10]);
+    assert_eq!(shares, [70, 0, 0, 30, 0, 0, 0, 0]);
+    // A thread that was observed for 1 ms, after it had waited for 4 ms.
+    let short = Slice { wall_ns: 1_000_000, ..slices(0, 4, 0, 0)[0] };
+    let shares = percent(&[short], &around(0.0, 0.0, 0.0)[..1], false, INSIDE);
+    assert_eq!(shares, [0, 0, 0, 100, 0, 0, 0, 0]);
+    let shares = percent(&slices(104, 0, 10, 0), &around(0.0, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [100, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

@@ -256,6 +256,9 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
     // Without samples, Go's monitor thread cannot be recognized.
     let has_samples = facts.observation.threads.iter().any(|one| !one.functions.is_empty());
     let thread = facts.observation.threads.iter().find(is_stage).filter(|_| has_samples)?;
+    if replies_sooner(facts, thread) {
+        return None;
+    }
     Doubt::new(
         format!(
             "Cannot tell whether thread {} holds up packets (timer_sleep): it sleeps on a timer {} \
@@ -272,6 +275,18 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             thread.tid
         ),
     )
+}
+
+/// Returns whether clients get their replies in much less time than `thread` sleeps at a time. The
+/// thread then does maintenance, and takes no part in requests.
+fn replies_sooner(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
+    /// Maximum reply time relative to the thread's mean sleep. A request that waits for the thread
+    /// waits for half a sleep on average.
+    const SOONER: f64 = 0.25;
+    let asleep = time_in(thread, Wait::Timer).unwrap_or_default() * thread.elapsed_s;
+    let sleep_s = asleep / thread.voluntary_switches.max(1) as f64;
+    let reply = facts.observation.requests.as_ref().and_then(|one| one.reply_time.estimate());
+    reply.is_some_and(|reply| reply.high <= SOONER * sleep_s)
 }
 
 /// Detects a program that closes connections on which its clients are still sending, as programs do

@@ -68,7 +68,11 @@ impl<'a> Facts<'a> {
 
     /// Returns the total CPU time of all threads, in CPUs.
     pub fn used_cpus(&self) -> f64 {
-        let threads = self.observation.threads.iter();
-        threads.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
+        let part = |thread: &ThreadActivity| match self.is_brief(thread) {
+            true => thread.elapsed_s / self.elapsed(),
+            false => 1.0,
+        };
+        let used = |one: &ThreadActivity| part(one) * one.share_of(ThreadState::is_on_cpu);
+        self.observation.threads.iter().map(used).sum()
     }
 }

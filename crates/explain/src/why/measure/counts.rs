@@ -315,7 +315,9 @@ pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
 }
 
 /// Returns the share of the program's own threads in the CPU time of all threads that ran while a
-/// thread waited for its CPU; 0 if another CPU has room for them, or if other programs ran too.
+/// thread waited for its CPU; 0 if another CPU has room for them, or if other programs ran too. If
+/// it is not known what ran there, returns the share of the program's other threads in the time
+/// that this thread left of all CPUs.
 pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Minimum idle CPU time that leaves room for another thread, in CPUs.
     const ROOM: f64 = 0.3;
@@ -324,13 +326,30 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     let is_own = |one: &&RanInstead| {
         one.pid.is_some_and(|pid| facts.observation.watched.pids.contains(&pid))
     };
-    if strangers_instead(facts, thread).is_none_or(|strangers| strangers.value >= OTHERS) {
+    let Some(strangers) = strangers_instead(facts, thread) else {
+        return own_on_all_cpus(facts, thread);
+    };
+    if strangers.value >= OTHERS {
         return 0.0;
     }
     let all: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let own: f64 = thread.ran_instead.iter().filter(is_own).map(|one| one.seconds).sum();
     let has_room = facts.idle_cpus().is_none_or(|idle| idle >= ROOM);
     if has_room || all <= 0.0 { 0.0 } else { own / all }
+}
+
+/// Returns the share of the program's other threads in the CPU time that a thread left of all CPUs;
+/// 0 if its threads need no more CPUs than there are.
+fn own_on_all_cpus(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    let threads = facts.observation.threads.iter().filter(|one| !facts.is_brief(one));
+    let needed: f64 = threads.map(ThreadActivity::demand).sum();
+    let Some(idle) = facts.idle_cpus() else { return 0.0 };
+    if needed <= facts.cpus() as f64 {
+        return 0.0;
+    }
+    let on_cpu = thread.share_of(ThreadState::is_on_cpu);
+    let left = facts.cpus() as f64 - idle - on_cpu;
+    if left > 0.0 { ((facts.used_cpus() - on_cpu) / left).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// Returns the fraction of a thread's wait for its CPU during which programs other than its peers

@@ -32,6 +32,7 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
+            (Self::DescriptorsReached, Subject::Socket(socket)) => Some(was_full(facts, socket)),
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
@@ -169,7 +170,8 @@ impl Measure {
                 // A user who may not read the system calls cannot see the sockets either.
                 let is_hidden = !has_own && facts.is_unread("system_calls_asleep");
                 // The packets on TCP connections may be only a small part of the program's packets.
-                let are_partial = facts.is_unread("udp_datagrams");
+                let are_partial =
+                    facts.is_unread("udp_datagrams") || facts.is_unread("other_namespaces");
                 if are_partial || (has_own || is_hidden) && facts.observation.packets.is_none() {
                     return None;
                 }
@@ -179,6 +181,13 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Returns 1 if a socket's process was at its limit on open descriptors in any reading, otherwise 0.
+fn was_full(facts: &Facts<'_>, socket: &SocketCounts) -> Estimate {
+    let mut full = facts.observation.full_descriptors.iter();
+    let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);
+    Estimate::exactly(f64::from(is_reached))
 }
 
 /// Returns the fraction of packets that a socket dropped because its buffer was full. If it is

@@ -24,6 +24,10 @@ const NOT_FULL: &str = "must be known, because these packets are not counted as 
 
 const FULL: &str = "not fully busy, given the 10 % error of kernel accounting";
 
+const MORE_DESCRIPTORS: &str = "Raise the limit (ulimit -n, LimitNOFILE= in a systemd unit, or a \
+                                program option such as worker_rlimit_nofile), or close idle \
+                                connections sooner";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::RingOverflow,
@@ -296,11 +300,39 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "{program} is at its limit on open descriptors ({descriptors}) \
                    {descriptors_full} of the time: it cannot accept or open connections (EMFILE), \
                    and may retry in a loop.",
-        fix: "Raise the limit (ulimit -n, LimitNOFILE= in a systemd unit, or a program option such \
-              as worker_rlimit_nofile), or close idle connections sooner",
+        fix: MORE_DESCRIPTORS,
         workaround: None,
         wrong_if: "with a higher limit, the number of open descriptors stays the same",
         measure: "`ls /proc/PID/fd | wc -l` and \"Max open files\" in /proc/PID/limits",
+    },
+    // A program that stops accepting for a while closes connections meanwhile, so few readings find
+    // it at the limit.
+    Rule {
+        cause: Cause::DescriptorLimit,
+        scope: Scope::Listeners,
+        conditions: &[
+            at_least(M::DescriptorsReached, 1.0, "in at least one reading"),
+            at_least(M::QueueWaits, 0.5, "most of the time"),
+            at_most(M::Demand, 0.9, FULL),
+            at_least(
+                M::AsleepForPackets,
+                0.3,
+                "a thread that waits for input although connections wait does not accept them",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::Unknown("the number of connections that would be accepted is not known"),
+        then_limited_by: Next::LoadOr("the program's own CPU"),
+        sentence: "{program} reached its limit on open descriptors ({descriptors}), at which it \
+                   cannot accept connections (EMFILE), and apparently stops accepting for a while. \
+                   {socket} had connections waiting in {queue_waits} of the readings, while thread \
+                   {thread} was asleep {asleep_for_packets} of the time, waiting for input.",
+        fix: MORE_DESCRIPTORS,
+        workaround: None,
+        wrong_if: "with a higher limit, connections still wait in the accept queue (Recv-Q in `ss \
+                   -ltn`)",
+        measure: "accept calls that fail with EMFILE: strace -f -e trace=accept,accept4 -p PID",
     },
     Rule {
         cause: Cause::AcceptQueue,

@@ -7,10 +7,13 @@ use super::super::measure::Measure as M;
 use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-const LESS_GARBAGE: &str = "Give the program a larger heap (GOGC and GOMEMLIMIT in Go, -Xmx in \
-                            Java, --max-semi-space-size and --max-old-space-size in node), and \
-                            allocate less per request (reuse buffers)";
-const GARBAGE_IS_NOT_IT: &str = "with twice the heap, the rate and the reply times stay the same";
+const LESS_GARBAGE: &str = "Allocate less per request, and keep fewer objects alive (reuse \
+                            buffers, bound caches and histories). In Go (GOGC, GOMEMLIMIT) and \
+                            Java (-Xmx), a larger heap helps too; in node, compare the rates \
+                            before and after, because a larger young generation \
+                            (--max-semi-space-size) may lower the rate";
+const GARBAGE_IS_NOT_IT: &str =
+    "with half the allocations per request, the rate and the reply times stay the same";
 const GARBAGE_LOG: &str =
     "the runtime's log: GODEBUG=gctrace=1 (Go), -Xlog:gc (Java), --trace-gc (node)";
 
@@ -62,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::CostRemoved(M::GarbageShare, [0.1, 0.5, 0.95]),
+        gain: GainModel::CostRemoved(M::GarbageShare, [0.0, 0.5, 0.95]),
         then_limited_by: Next::Is("the rest of the program's work"),
         sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs).",
         fix: LESS_GARBAGE,
@@ -122,7 +125,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[],
+        // A collector reads all objects that are alive.
+        explained_by: &[Cause::GarbageCollection],
         // Nothing is gained if the thread scans its memory and prefetching hides the misses, which
         // samples cannot tell from a walk through buffers.
         gain: GainModel::CostRemoved(M::MemoryShare, [0.0, 0.6, 1.0]),

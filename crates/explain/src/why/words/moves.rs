@@ -17,7 +17,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
         "move_others" => command(facts, thread),
         "reserve_cpu" => Some(reserve(facts, thread).unwrap_or_default()),
         "confined" => Some(confined(facts, thread)),
-        "prefer" => Some(prefer(thread)),
+        "prefer" => Some(prefer(facts, thread)),
         _ => None,
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
 /// Returns advice on giving a thread a CPU of its own; `None` if its priority or the affinity of
 /// the program's threads makes it wait.
 fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    if yielding(thread).or_else(|| pinned(facts, thread)).is_some() {
+    if yielding(facts, thread).or_else(|| pinned(facts, thread)).is_some() {
         return None;
     }
     let cpu = thread.ran_on.first()?;
@@ -37,7 +37,7 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
 }
 
 /// Returns the command that gives a thread priority over others on its CPU.
-fn prefer(thread: &ThreadActivity) -> String {
+fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep, larger than the error of kernel accounting.
     const SLEEPS: f64 = 0.05;
     let tid = thread.tid;
@@ -45,10 +45,19 @@ fn prefer(thread: &ThreadActivity) -> String {
         true => format!(
             "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait"
         ),
-        false => format!(
-            "sudo renice -n -10 -p {tid} gives the thread a larger part of the CPU (do not use \
-             SCHED_FIFO: a thread that never sleeps would starve the kernel's threads there)"
-        ),
+        false => {
+            let (command, who) = match facts.observation.sched_autogroup {
+                // A nice value only counts within a session.
+                Some(true) => {
+                    (format!("echo -10 | sudo tee /proc/{}/autogroup", thread.pid), "session")
+                }
+                _ => (format!("sudo renice -n -10 -p {tid}"), "thread"),
+            };
+            format!(
+                "{command} gives the {who} a larger part of the CPU (do not use SCHED_FIFO: a \
+                 thread that never sleeps would starve the kernel's threads there)"
+            )
+        }
     }
 }
 
@@ -59,7 +68,7 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let Some(to) = list(all_cpus(facts).into_iter().filter(|other| *other != cpu)) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
     };
-    if let Some(other) = yielding(thread).or_else(|| pinned(facts, thread)) {
+    if let Some(other) = yielding(facts, thread).or_else(|| pinned(facts, thread)) {
         return Some(other);
     }
     let can_move = |one: &&RanInstead| {
@@ -136,16 +145,24 @@ fn confined(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
 }
 
 /// Returns the command for a thread that yields to others by its policy or nice value.
-fn yielding(thread: &ThreadActivity) -> Option<String> {
+fn yielding(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let tid = thread.tid;
+    let within = match facts.observation.sched_autogroup {
+        Some(true) => format!(
+            " (kernel.sched_autogroup_enabled is 1: this counts only against threads of the same \
+             session; against others, echo -10 | sudo tee /proc/{}/autogroup)",
+            thread.pid
+        ),
+        _ => String::new(),
+    };
     match (thread.policy?, thread.nice?) {
         (SchedulingPolicy::Idle, _) => Some(format!(
             "chrt -o -p 0 {tid} gives the thread the normal policy; it has SCHED_IDLE, and runs \
-             only when no other thread wants the CPU"
+             only when no other thread wants the CPU{within}"
         )),
         (SchedulingPolicy::Normal | SchedulingPolicy::Batch, nice @ 1..) => Some(format!(
             "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its nice value is \
-             {nice}"
+             {nice}{within}"
         )),
         _ => None,
     }

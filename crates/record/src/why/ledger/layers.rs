@@ -175,9 +175,32 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
                 return None;
             }
             let counter = format!("skb:kfree_skb {reason}");
-            loss(event.count, "kernel drop reason", &counter, Whose::CountedElsewhere)
+            if reason.ends_with(NO_NEIGHBOUR) {
+                let lost = event.count.min(without_neighbour(observation));
+                let rest = event.count - lost;
+                let elsewhere = loss(rest, "kernel drop reason", &counter, Whose::CountedElsewhere);
+                return Some([
+                    loss(lost, "neighbour table full", &counter, Whose::Shared),
+                    elsewhere,
+                ]);
+            }
+            Some([loss(event.count, "kernel drop reason", &counter, Whose::CountedElsewhere), None])
         })
+        .flatten()
+        .flatten()
         .collect()
+}
+
+/// Drop reason of packets for which no entry could be added to the neighbour table.
+const NO_NEIGHBOUR: &str = "NEIGH_CREATEFAIL";
+
+/// Returns an upper bound on the packets of the namespace that were dropped for
+/// [`NO_NEIGHBOUR`] and that no other loss includes: IP counts them as discarded, and UDP as if a
+/// send buffer had been full.
+fn without_neighbour(observation: &Observation) -> u64 {
+    let discards = observation.protocols.get(OUT_DISCARDS).copied().unwrap_or(0);
+    let counted = observation.discarded_on_output().unwrap_or(0);
+    discards.saturating_sub(counted).saturating_sub(observation.qdisc_drops())
 }
 
 /// Returns a row for each of the program's sockets that lost packets or does not report losses.
