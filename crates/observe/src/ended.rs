@@ -4,12 +4,12 @@
 use crate::target::{Family, TICKS_PER_S};
 use crate::threads::Threads;
 use linerate_machine::Root;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// CPU time of threads and processes that ended, in CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
-    /// CPU time of threads. `None` if a process has ended, or in one of several windows.
+    /// CPU time of threads of processes that have not ended. `None` in one of several windows.
     pub(crate) threads_cpus: Option<f64>,
     /// CPU time of child processes. `None` in one of several windows.
     pub(crate) children_cpus: Option<f64>,
@@ -28,19 +28,21 @@ impl Ended {
         if elapsed_s <= 0.0 {
             return Self::default();
         }
-        let threads_cpus = threads_s(root, family, threads).map(|seconds| seconds / elapsed_s);
+        let threads_cpus = Some(threads_s(root, family, threads) / elapsed_s);
         let children_cpus = Some(children_s(root, family, threads) / elapsed_s);
         Self { threads_cpus, children_cpus }
     }
 }
 
 /// Returns the CPU time in seconds of the observed processes beyond that of the threads that were
-/// read. A process's CPU time includes that of its ended threads. `None` if a process has ended.
-fn threads_s(root: &Root, family: &Family, threads: &Threads) -> Option<f64> {
-    let of_process = |pid: &u32| family.cpu_time(root, *pid);
-    let processes = family.pids.iter().map(of_process).sum::<Option<f64>>()?;
-    let read = read_cpu_time(threads, |_| true);
-    Some((processes - read).max(0.0))
+/// read. A process's CPU time includes that of its ended threads. Processes that have ended are left
+/// out: their time is part of [`children_s`].
+fn threads_s(root: &Root, family: &Family, threads: &Threads) -> f64 {
+    let pids = family.pids.iter();
+    let alive = pids.filter_map(|pid| Some((*pid, family.cpu_time(root, *pid)?)));
+    let alive: BTreeMap<u32, f64> = alive.collect();
+    let read = read_cpu_time(threads, |pid| alive.contains_key(&pid));
+    (alive.values().sum::<f64>() - read).max(0.0)
 }
 
 /// Returns the CPU time in seconds of the threads that were read, over the processes that `is_in`
