@@ -3,8 +3,10 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod brief;
 mod idle_cpu;
 mod rejected;
+mod replies;
 mod unseen;
 
 pub(super) use self::idle_cpu::idle_cpu;
@@ -33,7 +35,8 @@ impl Doubt {
 /// Returns the first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
-        .or_else(|| unseen::brief_threads(facts))
+        .or_else(|| brief::threads(facts))
+        .or_else(|| brief::children(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
         .or_else(|| vanished(facts))
@@ -53,7 +56,8 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::slow_stage(facts))
         .or_else(|| unseen::woken_together(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
-        .or_else(|| unseen::on_unix_servers(facts))
+        .or_else(|| replies::on_unix_servers(facts))
+        .or_else(|| replies::on_udp_peers(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))

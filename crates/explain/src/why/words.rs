@@ -386,6 +386,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "bytes_per_segment" => (M::BytesPerSegment, Bytes),
         "connections" => (M::ConnectionsPerSecond, Number),
         "segments" => (M::SegmentsPerConnection, Number),
+        "connection_time" => (M::ConnectionTime, Percent),
         "kernel" => (M::KernelShare, Percent),
         "calls" => (M::CallsPerPacket, Calls),
         "faults" => (M::FaultsPerSecond, Number),
@@ -394,6 +395,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "fault_time" => (M::FaultTime, Percent),
         "lock_wait" => (M::LockWait, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
+        "in_crypto" => (M::Crypto, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),
         _ => return servers_named(name).or_else(|| shares_named(name)),
     })

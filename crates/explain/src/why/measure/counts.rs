@@ -426,6 +426,6 @@ pub(super) fn brief_processes(facts: &Facts<'_>) -> u64 {
 
 /// Returns the CPU time of child processes that ended within the window; `None` if it exceeds the
 /// capacity of the CPUs, which happens if a process that started before the window ended.
-pub(super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
+pub(in super::super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
     facts.observation.ended_children_cpus.filter(|cpus| *cpus <= facts.cpus() as f64)
 }

@@ -33,6 +33,12 @@ impl Measure {
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
+            (Self::AnswersDatagrams, Subject::Socket(socket)) => {
+                let takes_any = socket.kind == SocketKind::Udp && socket.remote.is_none();
+                let answers = takes_any && facts.asks_by_udp();
+                let is_known = !facts.is_unread("udp_datagrams");
+                is_known.then(|| Estimate::exactly(f64::from(answers)))
+            }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
                 // The last packet may exceed the buffer size.
