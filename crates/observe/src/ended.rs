@@ -66,3 +66,32 @@ fn children_s(root: &Root, family: &mut Family, threads: &Threads) -> f64 {
     let read = read_cpu_time(threads, |pid| ended.contains(&pid));
     (family.children_cpu_time(root) - read).max(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_process_that_has_ended_does_not_hide_the_ended_threads_of_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let put = |pid: u32, parent: u32, ticks: u64| {
+            let at = folder.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&at).expect("a folder");
+            let stat = format!("{pid} (server) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 ");
+            fs::write(at.join("stat"), stat + &"0 ".repeat(35)).expect("a file");
+        };
+        put(5, 1, 100);
+        put(6, 5, 40);
+        let mut family = Family::new(&root, &[5]);
+        family.begin(&root);
+        assert_eq!(family.pids, [5, 6]);
+        put(5, 1, 300);
+        let ended = Ended::read(&root, &mut family, &Threads::default(), 5.0);
+        assert_eq!(ended.threads_cpus, Some(0.4));
+        fs::remove_dir_all(folder.path().join("proc/6")).expect("a folder");
+        let ended = Ended::read(&root, &mut family, &Threads::default(), 5.0);
+        assert_eq!(ended.threads_cpus, Some(0.4));
+    }
+}

@@ -380,7 +380,8 @@ impl Stage {
         sleep(SETTLE);
         let pids = match (&seed.watch, watched) {
             (Some(name), Some(session)) => {
-                self.shell(&format!("pgrep -s {session} -x '{name}' | head -8"))?
+                let most = if seed.watch_first { 1 } else { 8 };
+                self.shell(&format!("pgrep -s {session} -x '{name}' | head -{most}"))?
             }
             _ => String::new(),
         };

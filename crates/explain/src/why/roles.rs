@@ -6,7 +6,7 @@ use super::facts::Facts;
 use super::requests;
 use super::rules::DELAYED;
 use super::waits::{self, Wait, wait_of};
-use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
 
 /// Prefix of objects that are connections to servers on Unix domain sockets.
 const UNIX: &str = "unix to ";
@@ -73,8 +73,9 @@ fn sleeps_on_servers<'a>(
 
 /// Returns whether the program sent requests on a connection within the window, rather than only
 /// receiving data, as a subscriber does. On a UDP socket, datagrams are replies if they come from a
-/// port where each request has one, or if a client of the program meanwhile waits for a reply and
-/// the datagrams of the network namespace are the program's.
+/// port where each request has one. They probably are, if the datagrams of the network namespace are
+/// the program's, and a client of the program meanwhile waits for a reply, or about one is sent per
+/// message received on TCP connections.
 fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     /// DNS, NTP, SNMP, LDAP and RADIUS.
     const PORTS: [&str; 5] = ["53", "123", "161", "389", "1812"];
@@ -84,7 +85,17 @@ fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     let port = socket.remote.as_deref().and_then(|remote| remote.rsplit(':').next());
     let is_due = || requests::delayed(facts).is_some_and(|delayed| delayed.low >= DELAYED);
     port.is_some_and(|port| PORTS.contains(&port))
-        || (!facts.is_unread("udp_datagrams") && is_due())
+        || (!facts.is_unread("udp_datagrams") && (is_due() || sends_one_per_request(facts)))
+}
+
+/// Returns whether about as many datagrams are sent as there are requests on TCP connections.
+fn sends_one_per_request(facts: &Facts<'_>) -> bool {
+    let tcps =
+        facts.connections().filter(|one| has_requests(one)).filter_map(|one| one.tcp.as_ref());
+    let both = |tcp: &TcpCounts| tcp.data_segments_in.zip(tcp.data_segments_out);
+    let requests: u64 = tcps.filter_map(both).map(|(asked, sent)| asked.min(sent)).sum();
+    let sent = facts.datagrams("OutDatagrams").unwrap_or(0);
+    requests > 0 && sent <= 2 * requests && requests <= 2 * sent
 }
 
 fn is_udp(socket: &SocketCounts) -> bool {

@@ -354,6 +354,21 @@ fn a_stream_of_datagrams_both_ways_is_no_wait_for_replies() {
     let finding = assert_first(&server(1.0), WaitingForPeer);
     assert!(finding.sentence.contains("10.0.0.2:5004"), "{}", finding.sentence);
     assert_first(&server(0.0), CannotTell);
+    // One datagram for each request on a connection whose listening socket is closed.
+    let mut asks = call.clone();
+    asks.sockets.push(SocketCounts {
+        tcp: Some(TcpCounts {
+            bytes_received: 25_000,
+            bytes_acked: 25_000,
+            data_segments_in: Some(500),
+            data_segments_out: Some(500),
+            ..TcpCounts::default()
+        }),
+        ..socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.3:4000"))
+    });
+    assert_first(&asks, WaitingForPeer);
+    asks.sockets[1].tcp.as_mut().unwrap().data_segments_in = Some(20);
+    assert_first(&asks, CannotTell);
     // Other programs in the network namespace may have sent and received the datagrams.
     let mut shared = server(1.0);
     shared.unread.push(Unread {
