@@ -11,6 +11,7 @@
 //!
 //! Reading the data is left to `linerate-observe`, and printing to `linerate-report`.
 
+mod asked;
 mod collector;
 mod doubts;
 mod facts;

@@ -35,8 +35,8 @@ impl Ended {
 }
 
 /// Returns the CPU time in seconds of the observed processes beyond that of the threads that were
-/// read. A process's CPU time includes that of its ended threads. Processes that have ended are left
-/// out: their time is part of [`children_s`].
+/// read. A process's CPU time includes that of its ended threads. Processes that have ended are
+/// left out: their time is part of [`children_s`].
 fn threads_s(root: &Root, family: &Family, threads: &Threads) -> f64 {
     let pids = family.pids.iter();
     let alive = pids.filter_map(|pid| Some((*pid, family.cpu_time(root, *pid)?)));

@@ -380,8 +380,7 @@ impl Stage {
         sleep(SETTLE);
         let pids = match (&seed.watch, watched) {
             (Some(name), Some(session)) => {
-                let most = if seed.watch_first { 1 } else { 8 };
-                self.shell(&format!("pgrep -s {session} -x '{name}' | head -{most}"))?
+                self.shell(&format!("pgrep -s {session} -x '{name}' | head -{}", seed.at_most))?
             }
             _ => String::new(),
         };

@@ -29,8 +29,9 @@ pub(super) struct Seed {
     pub prepare: Option<String>,
     pub watched: Option<String>,
     pub watch: Option<String>,
-    /// Whether only the process with the lowest PID is explained, because others may end at once.
-    pub watch_first: bool,
+    /// Maximum number of processes to explain, those with the lowest PIDs: only one, if the others
+    /// may end at once.
+    pub at_most: u32,
     pub watch_interface: Option<String>,
     pub load: Option<String>,
     pub disturb: Option<String>,
@@ -107,7 +108,10 @@ impl Seed {
             prepare: text("prepare"),
             watched: text("watched"),
             watch: text("watch"),
-            watch_first: table.get("watch_first").and_then(Value::as_bool).unwrap_or(false),
+            at_most: match table.get("watch_first").and_then(Value::as_bool) {
+                Some(true) => 1,
+                _ => 8,
+            },
             watch_interface: text("watch_interface"),
             load: text("load"),
             disturb: text("disturb"),

@@ -8,7 +8,6 @@ mod datagrams;
 mod readers;
 
 use super::functions::{Group, is_cryptographic, is_nameless, is_of_crypto_library};
-use super::measure::opened::own_opened;
 use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
@@ -267,8 +266,15 @@ impl<'a> Facts<'a> {
         let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
         let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
         // The packets of connections that are closed after one request are not counted.
-        let passes = packets.is_some() || own_opened(self) > Some(0);
+        let passes = packets.is_some() || self.accepts();
         self.uses_stack() && passes && kernel <= KERNEL && is_seldom
+    }
+
+    /// Returns whether the program listens, and connections were accepted in its network namespace.
+    fn accepts(&self) -> bool {
+        let mut sockets = self.observation.sockets.iter();
+        sockets.any(|socket| socket.kind == SocketKind::TcpListen)
+            && self.protocol("Tcp.PassiveOpens") > Some(0)
     }
 
     /// Returns whether a thread that never sleeps is busy sending: packets leave, hardly any

@@ -7,7 +7,7 @@ mod counts;
 mod delays;
 mod flows;
 mod instructions;
-pub(super) mod opened;
+mod opened;
 mod packets;
 mod received;
 mod servers;

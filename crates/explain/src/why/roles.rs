@@ -3,10 +3,8 @@
 //! a client.
 
 use super::facts::Facts;
-use super::requests;
-use super::rules::DELAYED;
-use super::waits::{self, Wait, wait_of};
-use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
+use super::waits::{Wait, wait_of};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
 /// Prefix of objects that are connections to servers on Unix domain sockets.
 const UNIX: &str = "unix to ";
@@ -16,30 +14,6 @@ const UNIX: &str = "unix to ";
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     let opened = sleeps_on_servers(facts, thread, |_| true);
     opened.into_iter().chain(on_unix_servers(thread)).map(|sleep| sleep.share).sum()
-}
-
-/// Returns the fraction of time that a thread waits for replies from servers: on connections on
-/// which the program sends requests, or on UDP sockets where a reply is due. Unix domain sockets do
-/// not count, because requests are not counted there.
-pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    let asked = sleeps_on_servers(facts, thread, |socket| asks(facts, socket));
-    asked.iter().map(|sleep| sleep.share).sum()
-}
-
-/// Returns the address of the server for whose replies a thread waits longest.
-pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    let asked = sleeps_on_servers(facts, thread, |socket| asks(facts, socket));
-    let longest = waits::longest(asked)?;
-    Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
-}
-
-/// Returns the sleeps of a thread on UDP sockets that may wait for replies, or for datagrams that the
-/// program did not ask for: as many arrive as are sent, as in a call or a tunnel.
-pub(super) fn on_udp_peers<'a>(
-    facts: &Facts<'_>,
-    thread: &'a ThreadActivity,
-) -> Vec<&'a SleepTime> {
-    sleeps_on_servers(facts, thread, |socket| is_udp(socket) && !asks(facts, socket))
 }
 
 /// Iterates over the sleeps of a thread that wait for data on Unix domain sockets that the program
@@ -56,9 +30,10 @@ fn input(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
     thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input)
 }
 
-/// Returns the sleeps of a thread that wait for data from servers on TCP connections that the program
-/// opened, or on UDP sockets with as many datagrams in as out, as far as `takes` holds for them.
-fn sleeps_on_servers<'a>(
+/// Returns the sleeps of a thread that wait for data from servers on TCP connections that the
+/// program opened, or on UDP sockets with as many datagrams in as out, as far as `takes` holds for
+/// them.
+pub(super) fn sleeps_on_servers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
     takes: impl Fn(&SocketCounts) -> bool,
@@ -71,34 +46,7 @@ fn sleeps_on_servers<'a>(
     input(thread).filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }
 
-/// Returns whether the program sent requests on a connection within the window, rather than only
-/// receiving data, as a subscriber does. On a UDP socket, datagrams are replies if they come from a
-/// port where each request has one. They probably are, if the datagrams of the network namespace are
-/// the program's, and a client of the program meanwhile waits for a reply, or about one is sent per
-/// message received on TCP connections.
-fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    /// DNS, NTP, SNMP, LDAP and RADIUS.
-    const PORTS: [&str; 5] = ["53", "123", "161", "389", "1812"];
-    if !is_udp(socket) {
-        return socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket);
-    }
-    let port = socket.remote.as_deref().and_then(|remote| remote.rsplit(':').next());
-    let is_due = || requests::delayed(facts).is_some_and(|delayed| delayed.low >= DELAYED);
-    port.is_some_and(|port| PORTS.contains(&port))
-        || (!facts.is_unread("udp_datagrams") && (is_due() || sends_one_per_request(facts)))
-}
-
-/// Returns whether about as many datagrams are sent as there are requests on TCP connections.
-fn sends_one_per_request(facts: &Facts<'_>) -> bool {
-    let tcps =
-        facts.connections().filter(|one| has_requests(one)).filter_map(|one| one.tcp.as_ref());
-    let both = |tcp: &TcpCounts| tcp.data_segments_in.zip(tcp.data_segments_out);
-    let requests: u64 = tcps.filter_map(both).map(|(asked, sent)| asked.min(sent)).sum();
-    let sent = facts.datagrams("OutDatagrams").unwrap_or(0);
-    requests > 0 && sent <= 2 * requests && requests <= 2 * sent
-}
-
-fn is_udp(socket: &SocketCounts) -> bool {
+pub(super) fn is_udp(socket: &SocketCounts) -> bool {
     socket.kind == SocketKind::Udp
 }
 
@@ -123,7 +71,7 @@ pub(super) fn servers<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketC
     facts.connections().filter(|one| has_requests(one) && !is_accepted(facts, one))
 }
 
-fn has_requests(socket: &SocketCounts) -> bool {
+pub(super) fn has_requests(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| !tcp.is_one_way())
 }
 

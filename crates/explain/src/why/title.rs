@@ -39,7 +39,6 @@ impl Measure {
             Self::Asleep => ("time asleep", "ratio"),
             Self::SleepsPerPacket => ("sleeps per packet", "1/packet"),
             Self::Answers => ("connections carry data both ways", "1 = yes"),
-            Self::AnswersDatagrams => ("as many datagrams sent as received", "1 = yes"),
             Self::WorkingThreads => ("threads with a demand of 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
@@ -55,7 +54,6 @@ impl Measure {
             Self::ForeignInterrupts => ("time in interrupts for other programs' packets", "ratio"),
             Self::NamedFunctions => ("samples in functions with a known name", "ratio"),
             Self::CryptoLibrary => ("samples in crypto libraries", "ratio"),
-            Self::Crypto => ("samples in cryptographic functions", "ratio"),
             Self::CryptoPerByte => ("CPU time in crypto libraries", "ns/byte"),
             Self::CipherInstructions => {
                 ("crypto library samples on AES and SHA instructions", "ratio")
@@ -133,6 +131,8 @@ impl Measure {
                 "1 = yes",
             ),
             Self::AsleepIn(Wait::Stopped) => ("time stopped", "ratio"),
+            Self::Crypto => ("samples in cryptographic functions", "ratio"),
+            Self::AnswersDatagrams => ("as many datagrams sent as received", "1 = yes"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
             Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),

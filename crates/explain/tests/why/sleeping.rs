@@ -214,8 +214,8 @@ fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);
 }
 
-/// Returns an observation of a UDP server that sleeps for 5 ms before each reply, with 8 clients that
-/// wait for it.
+/// Returns an observation of a UDP server that sleeps for 5 ms before each reply, with 8 clients
+/// that wait for it.
 fn sleeps_before_each_reply() -> Observation {
     let mut server = thread("server", 100, &[(User, 0.01), (Kernel, 0.01), (Asleep, 0.98)]);
     server.asleep_on = vec![SleepTime {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that wait for replies, or for messages that they did not ask for.
 
+use super::super::asked;
 use super::super::facts::Facts;
 use super::super::roles;
 use super::super::waits::{longest, named};
@@ -32,7 +33,7 @@ pub(super) fn on_unix_servers(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects a thread that waits for datagrams on a connected UDP socket, where as many arrive as are
 /// sent.
 pub(super) fn on_udp_peers(facts: &Facts<'_>) -> Option<Doubt> {
-    let (thread, share, sleep) = most_asleep(facts, |thread| roles::on_udp_peers(facts, thread))?;
+    let (thread, share, sleep) = most_asleep(facts, |thread| asked::on_udp_peers(facts, thread))?;
     Doubt::new(
         format!(
             "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or for a \

@@ -34,10 +34,7 @@ impl Measure {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
             (Self::AnswersDatagrams, Subject::Socket(socket)) => {
-                let takes_any = socket.kind == SocketKind::Udp && socket.remote.is_none();
-                let answers = takes_any && facts.asks_by_udp();
-                let is_known = !facts.is_unread("udp_datagrams");
-                is_known.then(|| Estimate::exactly(f64::from(answers)))
+                answers(facts, socket).map(|answers| Estimate::exactly(f64::from(answers)))
             }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
@@ -179,6 +176,13 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Returns whether a UDP socket takes datagrams from any peer, and about as many are sent as
+/// received; `None` if other programs may have sent or received them.
+fn answers(facts: &Facts<'_>, socket: &SocketCounts) -> Option<bool> {
+    let takes_any = socket.kind == SocketKind::Udp && socket.remote.is_none();
+    (!facts.is_unread("udp_datagrams")).then(|| takes_any && facts.asks_by_udp())
 }
 
 /// Returns the fraction of packets that a socket dropped because its buffer was full. If it is
