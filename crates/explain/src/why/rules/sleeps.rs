@@ -339,8 +339,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Next::Is("the thread's own work, or the peers"),
-        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time ({sleeps_per_packet} \
-                   times per datagram), while requests wait in the receive queue of {socket}.",
+        sentence: "{socket} holds requests while thread {thread} sleeps on a timer, {on_timer} of \
+                   the time ({sleeps_per_packet} sleeps per datagram).",
         fix: TAKE_SLEEP_OUT,
         workaround: Some("use more sockets or threads, so that their sleeps overlap"),
         wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
