@@ -120,7 +120,7 @@ mod tests {
     /// Names from /proc/kallsyms of Linux 6.18 and 6.1.
     #[test]
     fn functions_of_the_kernel_have_their_kind() {
-        let real: [(CostClass, &[&str]); 16] = [
+        let real: [(CostClass, &[&str]); 17] = [
             (Copy, &["_copy_to_iter", "rep_movs_alternative", "copyout", "_copy_from_user"]),
             (Copy, &["copy_page_to_iter", "copy_page_from_iter", "copy_page_from_iter_atomic"]),
             (Checksum, &["csum_partial", "skb_checksum", "csum_partial_copy_generic", "do_csum"]),
@@ -138,6 +138,7 @@ mod tests {
                 Segmentation,
                 &["skb_segment", "dev_gro_receive", "tcp_gso_segment", "napi_gro_complete"],
             ),
+            (Filter, &["tcp_mt", "comment_mt", "conntrack_mt_v3", "tproxy_tg4_v1", "log_tg"]),
             (Crypto, &["aes_gcm_enc_update_vaes_avx512", "chacha_2block_xor_avx512vl"]),
             (Driver, &["virtnet_poll", "veth_xmit", "__netif_receive_skb_core.constprop.0"]),
             (Scheduler, &["__schedule", "try_to_wake_up", "finish_task_switch.isra.0"]),
@@ -167,6 +168,11 @@ mod tests {
             ("aesni_ctr32_encrypt_blocks", "libcrypto.so.3", Crypto),
             ("libcrypto.so.3+0x1a2b0", "libcrypto.so.3", Crypto),
             ("golang.org/x/crypto/chacha20poly1305.(*chacha20poly1305).seal", "wg", Crypto),
+            ("crypto/internal/fips140/bigmod.addMulVVW2048", "server", Crypto),
+            ("vendor/golang.org/x/crypto/chacha20poly1305.chacha20Poly1305Open", "server", Crypto),
+            ("bn_sqr8x_internal", "node", Crypto),
+            ("ecp_nistz256_point_double", "haproxy", Crypto),
+            ("bnxt_main", "router", Program),
             ("rte_pktmbuf_free", "librte_mbuf.so.23", Allocation),
             ("eth_af_packet_rx", "librte_net_af_packet.so.23", Polling),
             ("eth_af_packet_tx", "librte_net_af_packet.so.23", Driver),

@@ -11,6 +11,7 @@
 //!
 //! Reading the data is left to `linerate-observe`, and printing to `linerate-report`.
 
+mod asked;
 mod collector;
 mod doubts;
 mod facts;
@@ -124,24 +125,57 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
             Applied { likely: one, .. } => likely.extend(one),
         }
     }
-    let found: Vec<Cause> = held.iter().map(|held| held.rule.cause).collect();
-    let is_explained = |rule: &Rule| rule.explained_by.iter().any(|cause| found.contains(cause));
-    held.retain(|held| !is_explained(held.rule) && !is_wanted(facts, held));
-    let is_likely = |cause: &&Cause| likely.iter().any(|likely| likely.rule.cause == **cause);
-    let explanation = |rule: &Rule| {
-        let mut causes = rule.explained_by.iter().filter(is_likely);
-        causes.find(|cause| !is_true_either_way(rule.cause, **cause)).copied()
+    let found: Vec<Found> = held.iter().map(Found::of).collect();
+    let is_explained = |held: &Held<'a>| found.iter().any(|found| found.explains(held));
+    held.retain(|held| !is_explained(held) && !is_wanted(facts, held));
+    let probable: Vec<Found> = likely.iter().map(Found::of).collect();
+    let explanation = |held: &Held<'a>| {
+        let mut probable = probable.iter().filter(|probable| probable.explains(held));
+        let cause = probable.find(|it| !is_true_either_way(held.rule.cause, it.rule.cause));
+        cause.map(|it| it.rule.cause)
     };
     let doubtful: Vec<(Held<'a>, Cause)> = held
-        .extract_if(.., |held| explanation(held.rule).is_some())
-        .filter_map(|held| explanation(held.rule).map(|cause| (held, cause)))
+        .extract_if(.., |held| explanation(held).is_some())
+        .filter_map(|held| explanation(&held).map(|cause| (held, cause)))
         .collect();
-    suspects.retain(|suspect| !is_explained(suspect.rule) && !found.contains(&suspect.rule.cause));
-    likely.retain(|likely| !is_explained(likely.rule) && !is_wanted(facts, likely));
+    let is_known =
+        |rule: &Rule| found.iter().any(|it| it.rule.cause == rule.cause || it.is_named_by(rule));
+    suspects.retain(|suspect| !is_known(suspect.rule));
+    likely.retain(|likely| !is_explained(likely) && !is_wanted(facts, likely));
     for list in [&mut held, &mut likely] {
         list.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
     }
     Judged { held, suspects, doubtful, likely }
+}
+
+/// A rule that holds, at least on average, as an explanation of others.
+struct Found {
+    rule: &'static Rule,
+    gain: Option<Estimate>,
+}
+
+impl Found {
+    fn of(held: &Held<'_>) -> Self {
+        Self { rule: held.rule, gain: held.gain }
+    }
+
+    /// Returns whether `rule` lists the cause as an explanation.
+    fn is_named_by(&self, rule: &Rule) -> bool {
+        rule.explained_by.contains(&self.rule.cause)
+    }
+
+    /// Returns whether the cause explains what another rule found: that rule names it, and, if the
+    /// cause is a part of the CPU time, the part is large enough.
+    fn explains(&self, held: &Held<'_>) -> bool {
+        /// Minimum gain from removing a cost, at the high end of its interval, relative to the gain
+        /// that it explains.
+        const OF_GAIN: f64 = 0.5;
+        let is_small = match (self.rule.gain, self.gain.zip(held.gain)) {
+            (GainModel::CostRemoved(..), Some((own, other))) => own.high < OF_GAIN * other.value,
+            _ => false,
+        };
+        self.is_named_by(held.rule) && !is_small
+    }
 }
 
 /// Returns whether `held` is worth reporting although the more specific cause `likely` probably

@@ -4,12 +4,12 @@
 use crate::target::{Family, TICKS_PER_S};
 use crate::threads::Threads;
 use linerate_machine::Root;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// CPU time of threads and processes that ended, in CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
-    /// CPU time of threads. `None` if a process has ended, or in one of several windows.
+    /// CPU time of threads of processes that have not ended. `None` in one of several windows.
     pub(crate) threads_cpus: Option<f64>,
     /// CPU time of child processes. `None` in one of several windows.
     pub(crate) children_cpus: Option<f64>,
@@ -28,19 +28,21 @@ impl Ended {
         if elapsed_s <= 0.0 {
             return Self::default();
         }
-        let threads_cpus = threads_s(root, family, threads).map(|seconds| seconds / elapsed_s);
+        let threads_cpus = Some(threads_s(root, family, threads) / elapsed_s);
         let children_cpus = Some(children_s(root, family, threads) / elapsed_s);
         Self { threads_cpus, children_cpus }
     }
 }
 
 /// Returns the CPU time in seconds of the observed processes beyond that of the threads that were
-/// read. A process's CPU time includes that of its ended threads. `None` if a process has ended.
-fn threads_s(root: &Root, family: &Family, threads: &Threads) -> Option<f64> {
-    let of_process = |pid: &u32| family.cpu_time(root, *pid);
-    let processes = family.pids.iter().map(of_process).sum::<Option<f64>>()?;
-    let read = read_cpu_time(threads, |_| true);
-    Some((processes - read).max(0.0))
+/// read. A process's CPU time includes that of its ended threads. Processes that have ended are
+/// left out: their time is part of [`children_s`].
+fn threads_s(root: &Root, family: &Family, threads: &Threads) -> f64 {
+    let pids = family.pids.iter();
+    let alive = pids.filter_map(|pid| Some((*pid, family.cpu_time(root, *pid)?)));
+    let alive: BTreeMap<u32, f64> = alive.collect();
+    let read = read_cpu_time(threads, |pid| alive.contains_key(&pid));
+    (alive.values().sum::<f64>() - read).max(0.0)
 }
 
 /// Returns the CPU time in seconds of the threads that were read, over the processes that `is_in`
@@ -63,4 +65,33 @@ fn children_s(root: &Root, family: &mut Family, threads: &Threads) -> f64 {
     let ended: BTreeSet<u32> = pids.filter(|pid| has_ended(*pid)).collect();
     let read = read_cpu_time(threads, |pid| ended.contains(&pid));
     (family.children_cpu_time(root) - read).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_process_that_has_ended_does_not_hide_the_ended_threads_of_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let put = |pid: u32, parent: u32, ticks: u64| {
+            let at = folder.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&at).expect("a folder");
+            let stat = format!("{pid} (server) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 ");
+            fs::write(at.join("stat"), stat + &"0 ".repeat(35)).expect("a file");
+        };
+        put(5, 1, 100);
+        put(6, 5, 40);
+        let mut family = Family::new(&root, &[5]);
+        family.begin(&root);
+        assert_eq!(family.pids, [5, 6]);
+        put(5, 1, 300);
+        let ended = Ended::read(&root, &mut family, &Threads::default(), 5.0);
+        assert_eq!(ended.threads_cpus, Some(0.4));
+        fs::remove_dir_all(folder.path().join("proc/6")).expect("a folder");
+        let ended = Ended::read(&root, &mut family, &Threads::default(), 5.0);
+        assert_eq!(ended.threads_cpus, Some(0.4));
+    }
 }

@@ -380,7 +380,7 @@ impl Stage {
         sleep(SETTLE);
         let pids = match (&seed.watch, watched) {
             (Some(name), Some(session)) => {
-                self.shell(&format!("pgrep -s {session} -x '{name}' | head -8"))?
+                self.shell(&format!("pgrep -s {session} -x '{name}' | head -{}", seed.at_most))?
             }
             _ => String::new(),
         };

@@ -29,6 +29,9 @@ pub(super) struct Seed {
     pub prepare: Option<String>,
     pub watched: Option<String>,
     pub watch: Option<String>,
+    /// Maximum number of processes to explain, those with the lowest PIDs: only one, if the others
+    /// may end at once.
+    pub at_most: u32,
     pub watch_interface: Option<String>,
     pub load: Option<String>,
     pub disturb: Option<String>,
@@ -55,7 +58,7 @@ fn parse(text: &str) -> Result<Vec<Seed>, String> {
     seeds.iter().map(|seed| Seed::of(seed.as_table().ok_or("a seed is not a table")?)).collect()
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "id",
     "name",
     "causes",
@@ -65,6 +68,7 @@ const KEYS: [&str; 20] = [
     "prepare",
     "watched",
     "watch",
+    "watch_first",
     "watch_interface",
     "load",
     "disturb",
@@ -104,6 +108,10 @@ impl Seed {
             prepare: text("prepare"),
             watched: text("watched"),
             watch: text("watch"),
+            at_most: match table.get("watch_first").and_then(Value::as_bool) {
+                Some(true) => 1,
+                _ => 8,
+            },
             watch_interface: text("watch_interface"),
             load: text("load"),
             disturb: text("disturb"),
@@ -147,7 +155,7 @@ mod tests {
     #[test]
     fn reads_the_file_of_the_tree() {
         let seeds = all().unwrap();
-        assert_eq!(seeds.len(), 57);
+        assert_eq!(seeds.len(), 59);
         for seed in &seeds {
             assert!(!seed.causes.is_empty(), "{}", seed.id);
             let watched = seed.watched.is_some() && seed.watch.is_some();

@@ -3,10 +3,12 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod brief;
 mod elsewhere;
 mod idle_cpu;
 mod limits;
 mod rejected;
+mod replies;
 mod unseen;
 
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
@@ -39,7 +41,8 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
         .or_else(|| half_open(facts))
         .or_else(|| emulated_network(facts))
-        .or_else(|| unseen::brief_threads(facts))
+        .or_else(|| brief::threads(facts))
+        .or_else(|| brief::children(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
         .or_else(|| neighbours(facts, false))
@@ -60,7 +63,8 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::slow_stage(facts))
         .or_else(|| unseen::woken_together(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
-        .or_else(|| unseen::on_unix_servers(facts))
+        .or_else(|| replies::on_unix_servers(facts))
+        .or_else(|| replies::on_udp_peers(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| limits::limits_itself(facts))
         .or_else(|| sleeps_without_packets(facts))

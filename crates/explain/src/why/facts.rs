@@ -7,14 +7,14 @@ mod cpus;
 mod datagrams;
 mod readers;
 
-use super::functions::{Group, is_nameless, is_of_crypto_library};
+use super::functions::{Group, is_cryptographic, is_nameless, is_of_crypto_library};
 use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, ledger};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts, SocketKind,
-    ThreadActivity, ThreadState, Unread,
+    CpuCounts, FunctionTime, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState, Unread,
 };
 
 /// Minimum rate that counts as packet loss. RFC 2544 tolerates no loss at all, but lower rates may
@@ -275,7 +275,16 @@ impl<'a> Facts<'a> {
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
         let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
-        self.uses_stack() && packets.is_some() && kernel <= KERNEL && is_seldom
+        // The packets of connections that are closed after one request are not counted.
+        let passes = packets.is_some() || self.accepts();
+        self.uses_stack() && passes && kernel <= KERNEL && is_seldom
+    }
+
+    /// Returns whether the program listens, and connections were accepted in its network namespace.
+    fn accepts(&self) -> bool {
+        let mut sockets = self.observation.sockets.iter();
+        sockets.any(|socket| socket.kind == SocketKind::TcpListen)
+            && self.protocol("Tcp.PassiveOpens") > Some(0)
     }
 
     /// Returns whether a thread that never sleeps is busy sending: packets leave, hardly any
@@ -371,17 +380,30 @@ impl<'a> Facts<'a> {
 
     /// Returns the fraction of a thread's samples in named functions or crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        let named = thread.functions.iter();
-        let named = named.filter(|f| !is_nameless(f) || is_of_crypto_library(f));
-        (thread.samples >= SAMPLES_MIN)
-            .then(|| sampled(named.map(|f| f.share).sum(), thread.samples))
+        Self::samples_in(thread, |function| {
+            !is_nameless(function) || is_of_crypto_library(function)
+        })
     }
 
     /// Returns the fraction of a thread's samples in crypto libraries.
+    pub fn crypto_libraries(&self, thread: &ThreadActivity) -> Option<Estimate> {
+        Self::samples_in(thread, is_of_crypto_library)
+    }
+
+    /// Returns the fraction of a thread's samples in crypto libraries and in cryptographic
+    /// functions of other files, such as those of Go's runtime library or of an OpenSSL that is
+    /// linked in.
     pub fn crypto(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        let of_library = thread.functions.iter().filter(|f| is_of_crypto_library(f));
+        Self::samples_in(thread, is_cryptographic)
+    }
+
+    fn samples_in(
+        thread: &ThreadActivity,
+        is_meant: fn(&FunctionTime) -> bool,
+    ) -> Option<Estimate> {
+        let meant = thread.functions.iter().filter(|function| is_meant(function));
         (thread.samples >= SAMPLES_MIN)
-            .then(|| sampled(of_library.map(|f| f.share).sum(), thread.samples))
+            .then(|| sampled(meant.map(|function| function.share).sum(), thread.samples))
     }
 
     /// Returns the program's packet rate, in packets per second.

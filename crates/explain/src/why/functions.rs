@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups of functions that point to a cause: cost classes of [`crate::classes`], or parts of them.
 
-use crate::classes::{class_and_part, is_whole_file};
+use crate::classes::{class_and_part, class_of, is_whole_file};
 use linerate_record::profile::CostClass;
 use linerate_record::why::FunctionTime;
 
@@ -79,6 +79,13 @@ pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     is_whole_file(file_name(function), CostClass::Crypto)
 }
 
+/// Returns whether a function of a program or library does cryptography, judged by its file or its
+/// name.
+pub(super) fn is_cryptographic(function: &FunctionTime) -> bool {
+    let file = file_name(function);
+    file != KERNEL && class_of(&function.name, file) == CostClass::Crypto
+}
+
 /// Returns whether a function has no symbol and is named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
@@ -87,7 +94,6 @@ pub(super) fn is_nameless(function: &FunctionTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes::class_of;
 
     /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]

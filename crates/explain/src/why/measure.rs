@@ -14,12 +14,13 @@ mod servers;
 mod sleeps;
 
 use self::counts::{
-    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, children_cpus,
-    instead_known, major_faults, others_instead, own_instead, strangers_instead, system_calls,
-    takes_turns, throttled, waits,
+    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, instead_known,
+    major_faults, others_instead, own_instead, strangers_instead, system_calls, takes_turns,
+    throttled, waits,
 };
 pub(super) use self::counts::{
-    faults, fullest, is_go_monitor, share_of_strangers, stopped_by_peer, work_without_timers,
+    children_cpus, faults, fullest, is_go_monitor, share_of_strangers, stopped_by_peer,
+    work_without_timers,
 };
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
@@ -99,6 +100,8 @@ pub enum Measure {
     SleepsPerPacket,
     /// 1 if a connection carries data both ways, as with requests and replies, otherwise 0.
     Answers,
+    /// 1 if a UDP socket takes datagrams from any peer, and about as many are sent as received.
+    AnswersDatagrams,
     /// Number of threads with a CPU demand of at least 0.3.
     WorkingThreads,
     /// Voluntary context switches of the thread per second.
@@ -123,6 +126,8 @@ pub enum Measure {
     CallTime,
     /// Fraction of samples in crypto libraries.
     CryptoLibrary,
+    /// Fraction of samples in crypto libraries and in cryptographic functions of other files.
+    Crypto,
     /// CPU time in crypto libraries per byte, in nanoseconds.
     CryptoPerByte,
     /// Fraction of crypto library samples that land on cipher and hash instructions.
@@ -400,7 +405,8 @@ impl Measure {
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),
-            Self::CryptoLibrary => facts.crypto(thread),
+            Self::CryptoLibrary => facts.crypto_libraries(thread),
+            Self::Crypto => facts.crypto(thread),
             Self::LockWait => Some(share(thread.lock_wait?)),
             Self::LockWaitOfRun => of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all),
             Self::FalselyShared => facts.shared_lines(thread, false),
@@ -455,7 +461,7 @@ impl Measure {
             }
             Self::CryptoPerByte => {
                 let thread = facts.busiest()?;
-                let crypto = facts.crypto(thread)?;
+                let crypto = facts.crypto_libraries(thread)?;
                 let busy = Facts::on_cpu(thread)?.value * thread.elapsed_s * 1e9;
                 let bytes = bytes(facts).filter(|bytes| *bytes > 0)?;
                 Some(crypto.scale(busy / bytes as f64))

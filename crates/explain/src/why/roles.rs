@@ -3,7 +3,7 @@
 //! a client.
 
 use super::facts::Facts;
-use super::waits::{self, Wait, wait_of};
+use super::waits::{Wait, wait_of};
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
 /// Prefix of objects that are connections to servers on Unix domain sockets.
@@ -14,19 +14,6 @@ const UNIX: &str = "unix to ";
 pub(super) fn on_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     let opened = sleeps_on_servers(facts, thread, |_| true);
     opened.into_iter().chain(on_unix_servers(thread)).map(|sleep| sleep.share).sum()
-}
-
-/// Returns the fraction of time that a thread waits for replies from servers: on connections on
-/// which the program sends requests, or on UDP sockets with one reply per request. Unix domain
-/// sockets do not count, because requests are not counted there.
-pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    sleeps_on_servers(facts, thread, asks).iter().map(|sleep| sleep.share).sum()
-}
-
-/// Returns the address of the server for whose replies a thread waits longest.
-pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    let longest = waits::longest(sleeps_on_servers(facts, thread, asks))?;
-    Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
 }
 
 /// Iterates over the sleeps of a thread that wait for data on Unix domain sockets that the program
@@ -43,31 +30,31 @@ fn input(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
     thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input)
 }
 
-/// Returns the sleeps of a thread that wait for data from servers on UDP sockets, or on TCP
-/// connections that the program opened and for which `takes` holds.
-fn sleeps_on_servers<'a>(
+/// Returns the sleeps of a thread that wait for data from servers on TCP connections that the
+/// program opened, or on UDP sockets with as many datagrams in as out, as far as `takes` holds for
+/// them.
+pub(super) fn sleeps_on_servers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
     takes: impl Fn(&SocketCounts) -> bool,
 ) -> Vec<&'a SleepTime> {
-    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket) && takes(socket));
+    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
-    let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
+    let opened = tcp.chain(udp).filter(|socket| takes(socket));
+    let opened: Vec<&str> = opened.map(|socket| socket.local.as_str()).collect();
     let waits = |object: &str| opened.iter().any(|local| object.contains(local));
     input(thread).filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }
 
-/// Returns whether the program sent requests on a connection within the window, rather than only
-/// receiving data, as a subscriber does.
-fn asks(socket: &SocketCounts) -> bool {
-    socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
+pub(super) fn is_udp(socket: &SocketCounts) -> bool {
+    socket.kind == SocketKind::Udp
 }
 
 /// Returns the UDP sockets connected to a server, except those whose local address is shared with
 /// an unconnected socket, which receives from any peer.
 fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
     let sockets = &facts.observation.sockets;
-    let udp = move || sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+    let udp = move || sockets.iter().filter(|socket| is_udp(socket));
     let serves = move |own: &SocketCounts| {
         udp().any(|other| other.remote.is_none() && other.local == own.local)
     };
@@ -84,7 +71,7 @@ pub(super) fn servers<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketC
     facts.connections().filter(|one| has_requests(one) && !is_accepted(facts, one))
 }
 
-fn has_requests(socket: &SocketCounts) -> bool {
+pub(super) fn has_requests(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| !tcp.is_one_way())
 }
 

@@ -134,6 +134,8 @@ impl Measure {
                 "1 = yes",
             ),
             Self::AsleepIn(Wait::Stopped) => ("time stopped", "ratio"),
+            Self::Crypto => ("samples in cryptographic functions", "ratio"),
+            Self::AnswersDatagrams => ("as many datagrams sent as received", "1 = yes"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
             Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),

@@ -416,6 +416,8 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
         "kernel_copy" => M::Functions(Group::KernelCopy),
         "kernel_lock" => M::Functions(Group::KernelLock),
         "user_lock" => M::Functions(Group::UserLock),
+        "connection_time" => M::ConnectionTime,
+        "in_crypto" => M::Crypto,
         "soft_crypto" => M::Functions(Group::SoftwareCrypto),
         "firewall" => M::Functions(Group::Firewall),
         "probe" => M::Functions(Group::Probe),

@@ -2,8 +2,10 @@
 //! Programs that send datagrams and frames, one by one or in batches.
 
 use crate::example::observation;
-use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, socket};
+use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, socket, thread};
 use linerate_explain::why::explain;
+use linerate_record::why::Cause;
+use linerate_record::why::ThreadState::{Kernel, User, Waiting};
 use linerate_record::why::{InterfaceCounts, Observation, SocketKind, ThreadActivity};
 
 fn udp_client(mut client: ThreadActivity) -> Observation {
@@ -39,6 +41,18 @@ fn the_number_of_calls_agrees_with_its_noun() {
     assert!(one.contains("makes 1 system call per packet"), "{one}");
     let two = sentence(2_000_000);
     assert!(two.contains("makes 2 system calls per packet"), "{two}");
+}
+
+#[test]
+fn calls_do_not_limit_a_program_whose_own_work_takes_as_long() {
+    let with = |kernel: f64| {
+        let mut seen = system_calls();
+        let shares = [(User, 0.97 - kernel), (Kernel, kernel), (Waiting, 0.03)];
+        seen.threads[0].time = thread("python3", 100, &shares).time;
+        explain(&seen).iter().map(|finding| finding.cause).collect::<Vec<Cause>>()
+    };
+    assert_eq!(with(0.85)[0], Cause::SystemCalls);
+    assert!(!with(0.5).contains(&Cause::SystemCalls), "{:?}", with(0.5));
 }
 
 /// Returns an observation by an unprivileged user, who can count calls of write(2) and the like.

@@ -3,7 +3,7 @@
 
 use crate::calls::system_calls_of_write;
 use crate::example::{
-    cpu, functions, in_kernel, observation, packets, privileged, sender, socket, thread,
+    cpu, functions, in_kernel, observation, packets, privileged, requests, sender, socket, thread,
 };
 use crate::seeds::software_crypto;
 use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket_buffer};
@@ -16,7 +16,7 @@ use linerate_record::why::Cause::{
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
-    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadTime, WhyFinding,
+    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadTime, Unread, WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 
@@ -368,6 +368,49 @@ fn a_program_that_asks_by_udp_waits_for_its_peer() {
     let mut server = asker("10.0.0.2:53");
     server.sockets.push(socket(SocketKind::Udp, "10.0.0.1:40001", None));
     assert_first(&server, NothingWrong);
+}
+
+#[test]
+fn a_stream_of_datagrams_both_ways_is_no_wait_for_replies() {
+    // A call, with 50 packets per second each way.
+    let call = asker("10.0.0.2:5004");
+    let finding = assert_first(&call, CannotTell);
+    assert!(finding.sentence.contains("waiting_for_peer"), "{}", finding.sentence);
+    // A server whose clients wait for replies meanwhile, and one whose clients do not.
+    let server = |pending| Observation {
+        requests: Some(requests(pending, 0.0)),
+        sockets: [socket(SocketKind::TcpListen, "10.0.0.1:80", None)]
+            .into_iter()
+            .chain(call.sockets.clone())
+            .collect(),
+        ..call.clone()
+    };
+    let finding = assert_first(&server(1.0), WaitingForPeer);
+    assert!(finding.sentence.contains("10.0.0.2:5004"), "{}", finding.sentence);
+    assert_first(&server(0.0), CannotTell);
+    // One datagram for each request on a connection whose listening socket is closed.
+    let mut asks = call.clone();
+    asks.sockets.push(SocketCounts {
+        tcp: Some(TcpCounts {
+            bytes_received: 25_000,
+            bytes_acked: 25_000,
+            data_segments_in: Some(500),
+            data_segments_out: Some(500),
+            ..TcpCounts::default()
+        }),
+        ..socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.3:4000"))
+    });
+    assert_first(&asks, WaitingForPeer);
+    asks.sockets[1].tcp.as_mut().unwrap().data_segments_in = Some(20);
+    assert_first(&asks, CannotTell);
+    // Other programs in the network namespace may have sent and received the datagrams.
+    let mut shared = server(1.0);
+    shared.unread.push(Unread {
+        what: "udp_datagrams".to_owned(),
+        reason: "other processes have UDP sockets".to_owned(),
+        fix: None,
+    });
+    assert_first(&shared, CannotTell);
 }
 
 #[test]

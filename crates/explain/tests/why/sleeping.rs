@@ -213,3 +213,47 @@ fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);
 }
+
+/// Returns an observation of a UDP server that sleeps for 5 ms before each reply, with 8 clients
+/// that wait for it.
+fn sleeps_before_each_reply() -> Observation {
+    let mut server = thread("server", 100, &[(User, 0.01), (Kernel, 0.01), (Asleep, 0.98)]);
+    server.asleep_on = vec![SleepTime {
+        on: "clock_nanosleep".to_owned(),
+        share: 0.98,
+        object: None,
+        holder: None,
+    }];
+    server.voluntary_switches = 950;
+    let counts = [("Udp.InDatagrams", 950), ("Udp.OutDatagrams", 950)];
+    Observation {
+        sockets: vec![SocketCounts {
+            receive_queue_mean: 5_400.0,
+            receive_queue_max: 5_400,
+            receive_queue_share: Some(0.98),
+            ..socket(SocketKind::Udp, "10.0.0.1:8305", None)
+        }],
+        protocols: counts.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
+        ..observation(vec![server])
+    }
+}
+
+#[test]
+fn a_udp_server_that_sleeps_before_each_reply_is_named() {
+    let seen = sleeps_before_each_reply();
+    let finding = explain(&seen).remove(0);
+    assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);
+    assert!(finding.sentence.contains("0.0.1:8305"), "{}", finding.sentence);
+    let not = |change: fn(&mut Observation)| {
+        let mut other = seen.clone();
+        change(&mut other);
+        let finding = explain(&other).remove(0);
+        assert_ne!(finding.cause, TimerSleep, "{}", finding.sentence);
+    };
+    // One that sends at fixed times takes what arrived until then: a stream from each of 3 peers.
+    not(|other| other.threads[0].voluntary_switches = 317);
+    // A stream from one peer arrives within the pause.
+    not(|other| other.sockets[0].receive_queue_share = Some(0.5));
+    // Datagrams that need no reply.
+    not(|other| other.protocols.retain(|name, _| name != "Udp.OutDatagrams"));
+}

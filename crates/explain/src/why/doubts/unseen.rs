@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Problems that the observation does not show: losses whose counter only the program can read,
-//! threads that end before they are read, and requests that wait for replies.
+//! Problems that the observation does not show: losses whose counter only the program can read, and
+//! requests that wait for replies.
 
 use super::super::facts::Facts;
 use super::super::locks;
 use super::super::measure::is_go_monitor;
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
-use super::super::roles;
 use super::super::rules::DELAYED;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
@@ -39,54 +38,6 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
         "Read the program's own count of dropped packets (tcpdump prints it on exit), or see \
          whether the program handles more packets with a ring 10 times as large (tcpdump -B)",
     )
-}
-
-/// Detects threads that start and end within the window, such as one per connection, and use a
-/// large part of the program's CPU time.
-pub(super) fn brief_threads(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum CPU time in CPUs, and minimum fraction of the program's CPU time.
-    const CPUS: f64 = 0.05;
-    const OF_ALL: f64 = 0.3;
-    let brief = facts.observation.ended_threads_cpus?;
-    let observed = facts.used_cpus();
-    if brief < CPUS || brief < OF_ALL * (brief + observed) {
-        return None;
-    }
-    let pid = facts.observation.watched.pids.first().copied().unwrap_or(0);
-    Doubt::new(
-        format!(
-            "Cannot tell what limits the program: threads that start and end within the window, \
-             perhaps one per connection, use {} CPUs, and the threads that could be observed use \
-             {}.{}",
-            three_digits(brief),
-            three_digits(observed),
-            confined(facts)
-        ),
-        format!(
-            "Sample them with perf, which follows new threads: perf record -g -p {pid} -- sleep 5; \
-             perf report"
-        ),
-    )
-}
-
-/// Returns a sentence about the thread that waits longest for the only CPU in its affinity mask;
-/// empty if no such thread waits for long.
-fn confined(facts: &Facts<'_>) -> String {
-    /// Minimum fraction of time waiting; exceeds the error of kernel accounting.
-    const WAITS: f64 = 0.1;
-    let waiting = |thread: &ThreadActivity| thread.share_of(|state| state == ThreadState::Waiting);
-    let threads = facts.observation.threads.iter().filter(|thread| thread.allowed.len() == 1);
-    match threads.max_by(|a, b| waiting(a).total_cmp(&waiting(b))) {
-        Some(thread) if waiting(thread) >= WAITS => format!(
-            " Thread {} waits {} % of the time for CPU {}, the only CPU in its affinity mask (to \
-             change the mask: taskset -acp CPUS {}).",
-            label(thread),
-            percent(waiting(thread)),
-            thread.allowed[0],
-            thread.pid
-        ),
-        _ => String::new(),
-    }
 }
 
 /// Detects clients waiting for replies while all threads of the program are asleep.
@@ -357,43 +308,6 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
             "Measure the time from request to reply: strace -f -r -e trace=network,read,write -p \
              {}, or the program's own statistics",
             thread.pid
-        ),
-    )
-}
-
-/// Detects a thread that waits for a server on a Unix domain socket, either for replies or for
-/// messages that it did not ask for.
-pub(super) fn on_unix_servers(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time, and minimum number of sleeps per second of a thread other than the
-    /// busiest.
-    const MOST: f64 = 0.5;
-    const SLEEPS_PER_S: f64 = 5.0;
-    let busiest = facts.busiest().map(|thread| thread.tid);
-    let is_active = |thread: &ThreadActivity| {
-        Some(thread.tid) == busiest
-            || thread.voluntary_switches as f64 >= SLEEPS_PER_S * facts.elapsed()
-    };
-    let threads = facts.observation.threads.iter().filter(|thread| is_active(thread));
-    let waits = threads.filter_map(|thread| {
-        let share: f64 = roles::on_unix_servers(thread).map(|sleep| sleep.share).sum();
-        Some((thread, share, longest(roles::on_unix_servers(thread))?))
-    });
-    let (thread, share, sleep) = waits
-        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.tid.cmp(&a.0.tid)))
-        .filter(|(_, share, _)| *share >= MOST)?;
-    Doubt::new(
-        format!(
-            "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or for \
-             messages that it did not ask for: it sleeps {} % of the time in {}, and the kernel \
-             counts no requests on Unix domain sockets.",
-            label(thread),
-            percent(share),
-            named(sleep)
-        ),
-        format!(
-            "See whether it sends something before each wait: strace -f -r -e \
-             trace=network,read,write -p {}",
-            thread.tid
         ),
     )
 }

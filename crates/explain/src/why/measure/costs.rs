@@ -4,7 +4,7 @@
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
 use super::super::facts::{Facts, counted};
-use super::counts::bytes;
+use super::counts::{bytes, children_cpus};
 use linerate_record::Figure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -86,14 +86,21 @@ pub(super) fn faults(facts: &Facts<'_>) -> Option<Estimate> {
     /// time.
     const ERROR: f64 = 0.1;
     let cost = of_used(facts, super::counts::faults(facts), fault_s(facts))?;
-    let most = in_kernel(facts) / facts.used_cpus() + ERROR;
+    let most = in_kernel(facts) / all_cpus(facts) + ERROR;
     let Estimate { value, low, high, .. } = cost;
     Some(Estimate { value: value.min(most), low: low.min(most), high: high.min(most), ..cost })
 }
 
+/// Returns the CPU time of the program, in CPUs, including that of threads and child processes that
+/// ended before they could be read.
+pub(super) fn all_cpus(facts: &Facts<'_>) -> f64 {
+    let threads = facts.observation.ended_threads_cpus.unwrap_or(0.0);
+    facts.used_cpus() + threads + children_cpus(facts).unwrap_or(0.0)
+}
+
 /// Returns the cost of events relative to the program's CPU time, capped at [`MOST`].
 pub(super) fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
-    let used = facts.used_cpus() * facts.elapsed();
+    let used = all_cpus(facts) * facts.elapsed();
     Some(at_most_all(at(counted(events, used)?, cost)))
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes the totals that the measures are based on, over the whole observation.
 
+use super::super::asked::on_asked_servers;
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
-use super::super::roles::{on_asked_servers, on_servers};
+use super::super::roles::on_servers;
 use super::super::waits::{Wait, is_at_mutex, time_in};
 use super::Measure;
 use linerate_record::stats::Estimate;
@@ -445,6 +446,6 @@ pub(super) fn brief_processes(facts: &Facts<'_>) -> u64 {
 
 /// Returns the CPU time of child processes that ended within the window; `None` if it exceeds the
 /// capacity of the CPUs, which happens if a process that started before the window ended.
-pub(super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
+pub(in super::super) fn children_cpus(facts: &Facts<'_>) -> Option<f64> {
     facts.observation.ended_children_cpus.filter(|cpus| *cpus <= facts.cpus() as f64)
 }

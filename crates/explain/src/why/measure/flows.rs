@@ -5,6 +5,7 @@
 //! carries the fraction `s` of the packets count as `1 / s` flows, which is `n` if all are equal.
 
 use super::super::facts::Facts;
+use super::opened::own_opened;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 use std::collections::BTreeSet;
@@ -13,6 +14,9 @@ use std::collections::BTreeSet;
 pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     /// Fraction of the other protocol's packets below which a protocol does not matter.
     const FEW: f64 = 0.1;
+    /// Minimum number of segments of a connection, both ways: to open it, for a request and its
+    /// reply, and to close it.
+    const SHORTEST: f64 = 6.0;
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
         return None;
@@ -21,6 +25,12 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<Estimate> {
     let segments = |tcp: &TcpCounts| (tcp.segments_in + tcp.segments_out).max(1) as f64;
     let each: Vec<f64> = connections.map(segments).collect();
     let (all, largest) = (each.iter().sum::<f64>(), each.iter().copied().fold(0.0, f64::max));
+    // Most connections that are closed after one request are never listed.
+    let brief = own_opened(facts).unwrap_or(0) as f64;
+    let (all, largest) = match brief >= 1.0 {
+        true => (all + brief * SHORTEST, largest.max(SHORTEST)),
+        false => (all, largest),
+    };
     let of_tcp = (largest > 0.0).then(|| Estimate::exactly(all / largest));
     let udp: Vec<_> = sockets.iter().filter(|one| one.kind == SocketKind::Udp).collect();
     let (Some(of_udp), Some(of_tcp)) = (of_sockets(&udp), of_tcp) else {

@@ -14,7 +14,7 @@ impl Measure {
         thread: &ThreadActivity,
     ) -> Option<Estimate> {
         if self == Self::CipherInstructions {
-            let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
+            let of_library = facts.crypto_libraries(thread).filter(|it| it.value > 0.0)?;
             return Some(Estimate::exactly(thread.cipher_instructions? / of_library.value));
         }
         let memory = thread.memory.as_ref()?;

@@ -36,6 +36,9 @@ impl Measure {
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
             }
+            (Self::AnswersDatagrams, Subject::Socket(socket)) => {
+                answers(facts, socket).map(|answers| Estimate::exactly(f64::from(answers)))
+            }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
                 // The last packet may exceed the buffer size.
@@ -188,6 +191,13 @@ fn was_full(facts: &Facts<'_>, socket: &SocketCounts) -> Estimate {
     let mut full = facts.observation.full_descriptors.iter();
     let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);
     Estimate::exactly(f64::from(is_reached))
+}
+
+/// Returns whether a UDP socket takes datagrams from any peer, and about as many are sent as
+/// received; `None` if other programs may have sent or received them.
+fn answers(facts: &Facts<'_>, socket: &SocketCounts) -> Option<bool> {
+    let takes_any = socket.kind == SocketKind::Udp && socket.remote.is_none();
+    (!facts.is_unread("udp_datagrams")).then(|| takes_any && facts.asks_by_udp())
 }
 
 /// Returns the fraction of packets that a socket dropped because its buffer was full. If it is

@@ -22,6 +22,7 @@ const SPECIFIC: &[Cause] = &[
     Cause::SoftwareCrypto,
     Cause::FirewallRules,
     Cause::ConnectionSetup,
+    Cause::ChildProcesses,
     Cause::SingleThread,
     Cause::CpuContention,
     Cause::CpuQuota,
@@ -36,6 +37,9 @@ const SPECIFIC: &[Cause] = &[
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
 const IN_KERNEL: &str = "40 % of the CPU time";
+/// Minimum kernel fraction of the CPU time of a program that mostly makes system calls. A sender of
+/// small datagrams in C spends 85 % or more in the kernel.
+const MOSTLY_KERNEL: f64 = 0.6;
 /// Excludes waits for a lock whose holder waits for a CPU.
 const HOLDERS_RUN: Condition = at_most(
     M::Waiting,
@@ -52,7 +56,11 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SystemCalls,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::KernelShare, 0.4, IN_KERNEL),
+            at_least(
+                M::KernelShare,
+                MOSTLY_KERNEL,
+                "below that, the program's own work takes as long as the calls",
+            ),
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU"),
             at_most(M::BytesPerPacket, 9000.0, "above that, copying dominates"),

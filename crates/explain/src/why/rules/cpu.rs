@@ -272,6 +272,7 @@ pub(super) const RULES: &[Rule] = &[
             Cause::SoftwareCrypto,
             Cause::PageFaults,
             Cause::ConnectionSetup,
+            Cause::ChildProcesses,
         ],
         gain: GainModel::MoreCpus,
         then_limited_by: Next::Is("the number of CPUs or busy threads"),

@@ -356,14 +356,19 @@ pub(super) const RULES: &[Rule] = &[
                 "at 50 us per connection, this is 1 % of a CPU",
             ),
             at_most(M::SegmentsPerConnection, 30.0, "few requests per connection"),
+            at_least(
+                M::ConnectionTime,
+                0.03,
+                "3 % of the CPU time, even at the lowest cost per connection",
+            ),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
+        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
         gain: GainModel::CostRemoved(M::ConnectionTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the requests themselves"),
         sentence: "{connections} connections are opened per second, with {segments} segments each: \
-                   most of the work is connection setup and teardown.",
+                   opening and closing them takes about {connection_time} of the CPU time.",
         fix: "Keep connections open, using keepalive at both ends or a connection pool",
         workaround: Some(
             "a longer listen queue (somaxconn) loses fewer connections; the cost \
@@ -376,7 +381,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ConnectionSetup,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::CryptoLibrary, 0.3, "below that, most of the time is spent elsewhere"),
+            at_least(M::Crypto, 0.3, "below that, most of the time is spent elsewhere"),
             at_most(M::BytesPerConnection, 100_000.0, "above that, bulk encryption matters"),
             at_least(
                 M::ConnectionsPerSecond,
@@ -386,12 +391,12 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
-        gain: GainModel::CostRemoved(M::CryptoLibrary, [0.5, 0.9, 1.0]),
+        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
+        gain: GainModel::CostRemoved(M::Crypto, [0.5, 0.9, 1.0]),
         then_limited_by: Next::Is("the requests themselves"),
-        sentence: "Thread {thread} spends {crypto} of its time in crypto libraries, on TLS \
-                   handshakes: {connections} connections are opened per second and carry few bytes \
-                   each.",
+        sentence: "Thread {thread} spends {in_crypto} of its time in cryptographic functions, on \
+                   TLS handshakes: {connections} connections are opened per second and carry few \
+                   bytes each.",
         fix: "Keep connections open (keepalive), resume TLS sessions (tickets), and use an ECDSA \
               P-256 key: an RSA-2048 signature takes about 25 times as long, an RSA-4096 signature \
               about 200 times (openssl speed)",

@@ -22,6 +22,19 @@ const NO_OTHER_WAITS: Condition = at_most(
     "if another thread is waiting for requests, this one may just be a background thread",
 );
 
+const MERELY_BACKGROUND: &str =
+    "if other threads do most of the work, this is just a background thread";
+const TAKE_SLEEP_OUT: &str = "Remove the sleep from the request path, or wait for the event \
+                              instead (strace -f -e nanosleep,clock_nanosleep -p {tid} shows the \
+                              sleeps)";
+
+const CHILDREN_UNKNOWN: &str =
+    "it is unknown how much of the child processes' time is spent on starting";
+const KEEP_PROCESSES: &str = "Keep processes running and pass them the work (a pool of workers, \
+                              FastCGI instead of CGI), or call a library instead of a command";
+const CHEAPER_START: &str = "posix_spawn or vfork instead of fork, and a small static executable, \
+                             make each start cheaper";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ChildProcesses,
@@ -33,19 +46,13 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::Unknown(
-            "it is unknown how much of the child processes' time is spent on starting",
-        ),
+        gain: GainModel::Unknown(CHILDREN_UNKNOWN),
         then_limited_by: Next::Is("the work that the child processes did"),
         sentence: "Thread {thread} spends {on_children} of its time waiting for child processes \
                    that it starts one after another: they use {children_cpus} CPUs, \
                    {children_share} of the CPU time of {program}.",
-        fix: "Keep processes running and pass them the work (a pool of workers, FastCGI instead of \
-              CGI), or call a library instead of a command",
-        workaround: Some(
-            "posix_spawn or vfork instead of fork, and a small static executable, make each start \
-             cheaper",
-        ),
+        fix: KEEP_PROCESSES,
+        workaround: Some(CHEAPER_START),
         wrong_if: "without the child processes, the rate rises by less than 10 %",
         measure: "strace -f -c -e trace=process",
     },
@@ -76,6 +83,33 @@ pub(super) const RULES: &[Rule] = &[
              start cheaper",
         ),
         wrong_if: "without execve, the rate rises by less than 10 %",
+        measure: "strace -f -c -e trace=process",
+    },
+    Rule {
+        cause: Cause::ChildProcesses,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::ChildrenCpus, 0.3, "below that, the effect is negligible"),
+            at_least(
+                M::ChildrenShare,
+                0.5,
+                "most of the work is done in processes that end within the window",
+            ),
+            at_least(
+                M::BriefProcesses,
+                0.5,
+                "a worker that is replaced now and then ends within the window, too",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::Unknown(CHILDREN_UNKNOWN),
+        then_limited_by: Next::Is("the work that the child processes did"),
+        sentence: "{program} starts processes that end soon after, perhaps one per connection: \
+                   they use {children_cpus} CPUs, {children_share} of its CPU time.",
+        fix: KEEP_PROCESSES,
+        workaround: Some(CHEAPER_START),
+        wrong_if: "without the child processes, the rate rises by less than 10 %",
         measure: "strace -f -c -e trace=process",
     },
     Rule {
@@ -269,11 +303,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
             NO_OTHER_WAITS,
-            at_most(
-                M::WorkWithoutTimers,
-                BACKGROUND,
-                "if other threads do most of the work, this is just a background thread",
-            ),
+            at_most(M::WorkWithoutTimers, BACKGROUND, MERELY_BACKGROUND),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
@@ -281,9 +311,38 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the thread's own work, or the peer"),
         sentence: "Thread {thread} sleeps on a timer {on_timer} of the time ({sleeps_per_packet} \
                    times per packet), while the peer waits for its reply.",
-        fix: "Remove the sleep from the request path, or wait for the event instead (strace -f -e \
-              nanosleep,clock_nanosleep -p {tid} shows the sleeps)",
+        fix: TAKE_SLEEP_OUT,
         workaround: Some("use more connections or threads, so that their sleeps overlap"),
+        wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    // A server that sends at fixed times, such as a mixer of calls, drains the queue each time.
+    Rule {
+        cause: Cause::TimerSleep,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
+            at_least(M::AnswersDatagrams, 1.0, "meanwhile, the peers are waiting for replies"),
+            at_least(M::QueueWaits, 0.85, "a request is waiting during nearly every sleep"),
+            at_least(M::SleepsPerPacket, 0.8, "about one sleep per request"),
+            at_most(
+                M::SleepsPerPacket,
+                3.0,
+                "a thread that polls for requests on a timer sleeps more often",
+            ),
+            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            NO_OTHER_WAITS,
+            at_most(M::WorkWithoutTimers, BACKGROUND, MERELY_BACKGROUND),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Next::Is("the thread's own work, or the peers"),
+        sentence: "{socket} holds requests while thread {thread} sleeps on a timer, {on_timer} of \
+                   the time ({sleeps_per_packet} sleeps per datagram).",
+        fix: TAKE_SLEEP_OUT,
+        workaround: Some("use more sockets or threads, so that their sleeps overlap"),
         wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },

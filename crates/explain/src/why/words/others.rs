@@ -3,7 +3,7 @@
 
 use super::super::facts::{Facts, SCHEDULER_OF_HOST};
 use super::super::measure::connections::always_sending;
-use super::super::{roles, waits};
+use super::super::{asked, waits};
 use super::milliseconds;
 use linerate_record::units::BitsPerSecond;
 use linerate_record::why::{RanInstead, ThreadActivity, Unread};
@@ -13,7 +13,7 @@ pub(super) const NAMES: &[&str] = &["asked_server", "round_trip", "pipe", "send"
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
-        "asked_server" => Some(roles::asked(facts, thread).unwrap_or_else(|| "a peer".to_owned())),
+        "asked_server" => Some(asked::asked(facts, thread).unwrap_or_else(|| "a peer".to_owned())),
         "round_trip" => Some(round_trip(facts, thread).unwrap_or_default()),
         "send" => {
             let sends = thread.asleep_on.iter().filter(|sleep| waits::is_to_peer(sleep));
@@ -51,7 +51,7 @@ fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     /// Minimum round-trip time that is reported, in seconds. It limits a connection with one
     /// request in flight to 500 requests per second.
     const LONG_S: f64 = 0.002;
-    let asked = roles::asked(facts, thread)?;
+    let asked = asked::asked(facts, thread)?;
     let to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(asked.as_str()));
     let times = to_it.filter_map(|one| one.tcp.as_ref()).map(|tcp| tcp.min_rtt_s);
     let least = times.filter(|seconds| *seconds > 0.0).reduce(f64::min)?;

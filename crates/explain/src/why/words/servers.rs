@@ -3,13 +3,13 @@
 
 use super::super::facts::Facts;
 use super::super::locks::{self, Owner};
-use super::super::{requests, roles, waits};
+use super::super::{asked, requests, waits};
 use super::{label, percent};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
 /// Returns the command that diagnoses the peer that stalls the program.
 pub(super) fn watch_peer(facts: &Facts<'_>) -> String {
-    let asked = facts.busiest().and_then(|thread| roles::asked(facts, thread));
+    let asked = facts.busiest().and_then(|thread| asked::asked(facts, thread));
     let is_asked = |one: &&SocketCounts| one.remote.is_some() && one.remote == asked;
     if let Some(asked) = facts.observation.sockets.iter().find(is_asked) {
         return watch(asked);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Servers that take one connection per request, in one process or in a process each. The numbers
+//! are those of python's http.server and of `socat TCP-LISTEN:PORT,fork EXEC:COMMAND` under `ab`
+//! without -k, except for the idle time of the CPUs.
+
+use crate::example::{cpu, functions, observation, socket, thread};
+use crate::seeds::{handshakes, protocols};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::{
+    self, CannotTell, ChildProcesses, ConnectionSetup, NothingWrong, PageFaults, SingleThread,
+};
+use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};
+use linerate_record::why::{
+    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity, WhyFinding,
+};
+
+fn causes(seen: &Observation) -> Vec<Cause> {
+    explain(seen).iter().map(|finding| finding.cause).collect()
+}
+
+fn find(seen: &Observation, cause: Cause) -> WhyFinding {
+    let found = explain(seen).into_iter().find(|finding| finding.cause == cause);
+    found.unwrap_or_else(|| panic!("{cause:?} is not among {:?}", causes(seen)))
+}
+
+/// Returns a server that accepted this many connections in 5 s, of which one was listed.
+fn accepted(server: ThreadActivity, connections: u64) -> Observation {
+    let carried = |number: u64| SocketCounts {
+        reads: Some(1),
+        tcp: Some(TcpCounts {
+            bytes_received: 82,
+            segments_in: 3,
+            segments_out: 1,
+            ..TcpCounts::default()
+        }),
+        ..socket(SocketKind::Tcp, "127.0.0.1:8301", Some(&format!("127.0.0.1:{}", 4000 + number)))
+    };
+    let listen = socket(SocketKind::TcpListen, "127.0.0.1:8301", None);
+    let counts = [
+        ("Tcp.InSegs", 12 * connections),
+        ("Tcp.PassiveOpens", connections),
+        ("Tcp.ActiveOpens", connections),
+    ];
+    Observation {
+        sockets: [listen].into_iter().chain((0..connections.min(1)).map(carried)).collect(),
+        protocols: protocols(&counts),
+        ended_threads_cpus: Some(0.0),
+        ended_children_cpus: Some(0.0),
+        cpus: vec![cpu(0, 0.4, 0.1, 0.0), cpu(1, 0.96, 0.03, 0.01)],
+        ..observation(vec![server])
+    }
+}
+
+/// Returns a server with one thread, which works all the time.
+fn one_thread(connections: u64) -> Observation {
+    let shares = [(User, 0.96), (Kernel, 0.02), (Interrupts, 0.01), (Waiting, 0.01)];
+    accepted(thread("python3", 100, &shares), connections)
+}
+
+#[test]
+fn a_few_connections_do_not_explain_a_thread_that_does_all_the_work() {
+    // 533 connections/s take 2 % of the CPU time.
+    assert_eq!(causes(&one_thread(2_667)), [SingleThread]);
+    // 2,600 per second take 11 %, and a second thread would gain more than 60 %.
+    let mut idle = one_thread(13_000);
+    idle.cpus[0] = cpu(0, 0.05, 0.0, 0.0);
+    assert_eq!(causes(&idle), [SingleThread, ConnectionSetup]);
+    let sentence = find(&idle, ConnectionSetup).sentence;
+    assert!(sentence.contains("about 11 % of the CPU time"), "{sentence}");
+    // 15,000 per second are most of the work of one that does little else.
+    let mut most = one_thread(75_000);
+    most.threads[0].time =
+        thread("nginx", 100, &[(User, 0.3), (Kernel, 0.65), (Interrupts, 0.04)]).time;
+    assert_eq!(causes(&most), [ConnectionSetup]);
+}
+
+#[test]
+fn a_few_page_faults_do_not_explain_a_thread_that_does_all_the_work() {
+    let mut seen = one_thread(500);
+    seen.cpus[0] = cpu(0, 0.05, 0.0, 0.0);
+    seen.threads[0].minor_faults = 120_000;
+    assert_eq!(causes(&seen), [SingleThread, PageFaults]);
+}
+
+#[test]
+fn the_cost_of_connections_is_part_of_that_of_all_threads() {
+    let mut threaded = one_thread(17_000);
+    assert!(causes(&threaded).contains(&ConnectionSetup));
+    // One thread per connection, which ends with it.
+    threaded.ended_threads_cpus = Some(0.9);
+    let found = explain(&threaded);
+    assert!(found.iter().all(|one| one.cause != ConnectionSetup), "{}", found[0].sentence);
+}
+
+/// Returns a server that starts processes, which use this much CPU time.
+fn forking(children_cpus: f64, processes: u32) -> Observation {
+    let mut parent = thread("socat", 100, &[(Kernel, 0.13), (Waiting, 0.02), (Asleep, 0.85)]);
+    parent.minor_faults = 23_057;
+    parent.voluntary_switches = 4_000;
+    let object = Some("tcp 0.0.0.0:8301".to_owned());
+    parent.asleep_on =
+        vec![SleepTime { on: "accept".to_owned(), share: 0.85, object, holder: None }];
+    let mut seen = accepted(parent, 4_092);
+    seen.watched.pids.extend(10_000..10_000 + processes);
+    seen.ended_children_cpus = Some(children_cpus);
+    seen.cpus = vec![cpu(0, 0.5, 0.45, 0.0), cpu(1, 0.5, 0.45, 0.0)];
+    seen
+}
+
+#[test]
+fn a_process_per_connection_is_named() {
+    let mut seen = forking(1.42, 120);
+    assert_eq!(causes(&seen), [ChildProcesses]);
+    let sentence = find(&seen, ChildProcesses).sentence;
+    assert!(sentence.contains("1.42 CPUs, 92 % of its CPU time"), "{sentence}");
+    // The same on two CPUs that other programs use as well.
+    seen.threads[0].time =
+        thread("socat", 100, &[(Kernel, 0.13), (Waiting, 0.76), (Asleep, 0.11)]).time;
+    assert_eq!(causes(&seen), [ChildProcesses]);
+    // A process now and then, and workers that were replaced.
+    for (cpus, processes) in [(0.2, 20), (0.9, 2)] {
+        let finding = explain(&forking(cpus, processes)).remove(0);
+        assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+        assert!(finding.sentence.contains("child_processes"), "{}", finding.sentence);
+    }
+    let idle = explain(&forking(0.02, 20)).remove(0);
+    assert_eq!(idle.cause, NothingWrong, "{}", idle.sentence);
+}
+
+#[test]
+fn handshakes_are_known_by_the_names_of_functions() {
+    let with = |names: &[(&str, &str, f64)]| {
+        let mut seen = handshakes();
+        seen.threads[0].functions = functions(names);
+        explain(&seen).remove(0)
+    };
+    // Go 1.26, and OpenSSL linked into the program.
+    let go = with(&[
+        ("server", "crypto/internal/fips140/bigmod.addMulVVW1024.abi0", 0.52),
+        ("server", "crypto/internal/fips140/bigmod.(*Nat).montgomeryMul", 0.07),
+        ("server", "crypto/internal/fips140/edwards25519/field.feMul.abi0", 0.03),
+        ("server", "runtime.memmove", 0.01),
+    ]);
+    let linked = with(&[("node", "bn_sqr8x_internal", 0.4), ("node", "mul4x_internal", 0.2)]);
+    for finding in [go, linked] {
+        assert_eq!(finding.cause, ConnectionSetup, "{}", finding.sentence);
+        assert!(finding.sentence.contains("6"), "{}", finding.sentence);
+        assert!(finding.gain.percent.as_number() > Some(90.0), "{:?}", finding.gain);
+    }
+    // Functions of the same names in the kernel, and other work of the program.
+    let other = with(&[("kernel", "crypto_aead_encrypt", 0.4), ("server", "main.work", 0.4)]);
+    assert_ne!(other.cause, ConnectionSetup, "{}", other.sentence);
+}
