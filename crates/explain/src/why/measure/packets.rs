@@ -73,26 +73,14 @@ impl Measure {
             (Self::SegmentationOff, Subject::Interface(of)) => {
                 Some(Estimate::exactly(f64::from(is_off(of, SEGMENTATION)?)))
             }
-            (Self::OfLimit, Subject::Qdisc(_, qdisc)) => {
-                let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
-                Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
-            }
-            (Self::OwnTraffic, Subject::Qdisc(_, qdisc)) => own_traffic(facts, qdisc.bytes),
-            (Self::FilterLoss, Subject::Qdisc(_, qdisc)) if facts.uses_stack() => {
-                let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
-                counted(drops, (drops + facts.packets()?).max(1) as f64)
-            }
-            (Self::FifoBehind, Subject::Qdisc(interface, _)) => {
-                let is_fair = interface.qdiscs.iter().any(|one| FAIR.contains(&one.kind.as_str()));
-                Some(Estimate::exactly(f64::from(!is_fair)))
-            }
-            // netem does not count the packets that wait, which all of them do.
-            (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) if is_waited_in(qdisc) => {
-                Some(Estimate::exactly(1.0))
-            }
-            (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
-                counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
-            }
+            (
+                Self::OfLimit
+                | Self::OwnTraffic
+                | Self::FilterLoss
+                | Self::FifoBehind
+                | Self::OverlimitsPerPacket,
+                Subject::Qdisc(interface, qdisc),
+            ) => self.of_qdisc(facts, interface, qdisc),
             (Self::BytesPerTransmit, _) => Some(Estimate::exactly(bytes_per_transmit(facts)?)),
             (Self::Datagrams, _) => {
                 let is = |kind| matches!(kind, SocketKind::Udp | SocketKind::Packet);
@@ -100,6 +88,35 @@ impl Measure {
                 Some(Estimate::exactly(f64::from(sockets.iter().any(|s| is(s.kind)))))
             }
             _ => self.of_protocols(facts).or_else(|| self.of_cpus(facts, subject)),
+        }
+    }
+
+    fn of_qdisc(
+        self,
+        facts: &Facts<'_>,
+        interface: &InterfaceCounts,
+        qdisc: &QdiscCounts,
+    ) -> Option<Estimate> {
+        match self {
+            Self::OfLimit => {
+                let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
+                Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
+            }
+            Self::OwnTraffic => own_traffic(facts, qdisc.bytes),
+            Self::FilterLoss if facts.uses_stack() => {
+                let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
+                counted(drops, (drops + facts.packets()?).max(1) as f64)
+            }
+            Self::FifoBehind => {
+                let is_fair = interface.qdiscs.iter().any(|one| FAIR.contains(&one.kind.as_str()));
+                Some(Estimate::exactly(f64::from(!is_fair)))
+            }
+            // netem does not count the packets that wait, which all of them do.
+            Self::OverlimitsPerPacket if is_waited_in(qdisc) => Some(Estimate::exactly(1.0)),
+            Self::OverlimitsPerPacket => {
+                counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
+            }
+            _ => None,
         }
     }
 
