@@ -74,6 +74,7 @@ pub(crate) fn assemble(
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
     exclude_deferred(&mut sockets, &found.protocols);
+    watching.sockets.attribute_shared(&mut sockets, &threads);
     let peers = peers(root, &watching.family, &sockets);
     let ended = watching.ended_cpus;
     let memory = watching.resident.finish(root, &watching.family.pids);

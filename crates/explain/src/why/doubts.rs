@@ -3,6 +3,7 @@
 //! may still be held up by something that its time budget does not show: uncounted packet losses, a
 //! peer that does not read, or outstanding replies from other servers.
 
+mod busy_server;
 mod idle_cpu;
 mod rejected;
 mod unseen;
@@ -46,6 +47,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| closed_window(facts))
         .or_else(|| rejected::small_window(facts))
         .or_else(|| path(facts))
+        .or_else(|| busy_server::busy_server(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
         .or_else(|| unseen::silent(facts))

@@ -53,7 +53,16 @@ fn sleeps_on_servers<'a>(
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket) && takes(socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
     let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
-    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
+    let brief = facts.connections().filter(|socket| !is_accepted(facts, socket) && takes(socket));
+    let servers: Vec<&str> = brief.filter_map(|socket| socket.remote.as_deref()).collect();
+    // Sockets that are opened for each exchange carry requests and replies.
+    let is_exchange = |object: &str| match object.split_once(" to ") {
+        Some(("udp", _)) => true,
+        Some(("tcp", server)) => servers.contains(&server),
+        _ => false,
+    };
+    let waits =
+        |object: &str| is_exchange(object) || opened.iter().any(|local| object.contains(local));
     input(thread).filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }
 
@@ -90,8 +99,5 @@ fn has_requests(socket: &SocketCounts) -> bool {
 
 /// Returns whether a connection was accepted, that is, the program listens on its local port.
 pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
-    let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
-    let own = port(&socket.local);
-    listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
+    facts.listens_on(&socket.local)
 }

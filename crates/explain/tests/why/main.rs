@@ -4,6 +4,7 @@
 
 mod actions;
 mod arriving;
+mod brief;
 mod calls;
 mod connections;
 mod controls;

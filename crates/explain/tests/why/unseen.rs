@@ -114,7 +114,7 @@ fn the_time_that_it_takes_to_wake_up_is_no_delay() {
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
     // Too few readings.
     seen.requests = requests(0.9, 0.0);
-    seen.requests.as_mut().unwrap().readings = 5;
+    seen.requests.as_mut().unwrap().readings = 4;
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
 }
 

@@ -12,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// carries a stream, not requests and replies.
 const ONE_WAY: u64 = 1000;
 
+/// Minimum number of searches for connections that replace the more frequent readings of clients'
+/// connections if those to servers are brief.
+const LOOKS_MIN: usize = 5;
+
 /// Requests without a reply in one reading of all connections.
 #[derive(Clone, Debug, Default)]
 struct Pending {
@@ -39,9 +43,10 @@ struct Requests {
 }
 
 /// Returns the requests on a program's connections over a window of `elapsed_s`; `None` if it
-/// accepted no connections.
+/// accepted no connections. `looks` are the readings in which all connections were searched for.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
+    looks: &BTreeSet<u32>,
     elapsed_s: f64,
 ) -> Option<RequestCounts> {
     let sockets: Vec<&Watched> = sockets.collect();
@@ -63,7 +68,27 @@ pub(super) fn requests<'a>(
     for socket in connections.iter().filter(|socket| !is_stream(socket)) {
         requests.add(socket, is_accepted(socket));
     }
+    let of = |accepted: bool| {
+        connections.iter().filter(move |one| is_accepted(one) == accepted && !is_stream(one))
+    };
+    if are_brief(of(true), looks) || (looks.len() >= LOOKS_MIN && are_brief(of(false), looks)) {
+        requests.restrict_to(looks);
+    }
     (requests.connections > 0).then(|| requests.counts(silent, elapsed_s))
+}
+
+/// Returns whether most of these connections began and ended within the window.
+fn are_brief<'a>(
+    connections: impl Iterator<Item = &'a &'a Watched>,
+    looks: &BTreeSet<u32>,
+) -> bool {
+    let last_look = looks.last().copied();
+    let (mut all, mut brief) = (0, 0);
+    for socket in connections {
+        let has_ended = socket.last_tick().is_some_and(|tick| Some(tick) < last_look);
+        (all, brief) = (all + 1, brief + u32::from(socket.first.is_none() && has_ended));
+    }
+    brief > 0 && 2 * brief >= all
 }
 
 impl Requests {
@@ -78,6 +103,16 @@ impl Requests {
         for turn in &turns.all {
             let (pending, all) = self.of_regular.entry(turn.tick).or_default();
             (*pending, *all) = (*pending + u32::from(turn.is_pending), *all + 1);
+        }
+    }
+
+    /// Restricts the readings to `looks`. In between, brief connections are read only if they
+    /// outlast the slice in which they were found, and those are the ones with the longest waits.
+    /// If none was found by a search, no client was waiting.
+    fn restrict_to(&mut self, looks: &BTreeSet<u32>) {
+        self.readings.retain(|tick, _| looks.contains(tick));
+        for &tick in looks {
+            self.readings.entry(tick).or_default().is_read = true;
         }
     }
 

@@ -118,6 +118,24 @@ fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
     assert_eq!(other_ends(&watched, &open), expected);
 }
 
+#[test]
+fn a_brief_connection_leads_to_the_socket_that_its_server_listens_on() {
+    let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let open = BTreeMap::from([
+        ((at("127.0.0.1:8080"), at("0.0.0.0:0")), 20),
+        ((at("0.0.0.0:9000"), at("0.0.0.0:0")), 21),
+    ]);
+    let watched = BTreeMap::from([
+        (11, (at("127.0.0.1:40001"), at("127.0.0.1:8080"))),
+        (12, (at("10.0.0.1:40002"), at("10.0.0.1:9000"))),
+        // The same ports of another machine.
+        (13, (at("10.0.0.1:40003"), at("10.0.0.2:9000"))),
+        (14, (at("10.0.0.1:40004"), at("10.0.0.2:8080"))),
+    ]);
+    let expected = BTreeMap::from([(11, vec![20]), (12, vec![21])]);
+    assert_eq!(other_ends(&watched, &open), expected);
+}
+
 /// Returns a connection of process 7.
 fn connection(inode: u32, receive_queue: u32, send_queue: u32) -> InetSocket {
     InetSocket::of_listed(Listed {
@@ -235,6 +253,38 @@ fn requests_of_all_connections_are_read_together() {
     let time = counts.reply_time.estimate().expect("a time");
     assert!((time.value - 2.0 / 781.0).abs() < 1e-9 && time.low < time.value, "{time:?}");
     assert_eq!(Sockets::new(false, None).requests(4.0), None);
+}
+
+#[test]
+fn brief_connections_count_in_the_searches_only() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.extend((1..=20).map(|inode| (inode, 7)));
+    let listening = tcp(1, "10.0.0.1:80", "", 0, 0);
+    let asks = |inode| tcp(inode, "10.0.0.1:80", &format!("10.0.0.2:{}", 4000 + inode), 1, 0);
+    for n in 0..30 {
+        sockets.tick = n;
+        sockets.take_inet(vec![listening.clone()], n == 0);
+        // Every third reading is a search. Every second search finds a request without a reply,
+        // which is still there one reading later.
+        if n % 3 == 0 {
+            sockets.looks.insert(n);
+        }
+        if n % 6 <= 1 {
+            sockets.take_inet(vec![asks(2 + n / 6)], false);
+        }
+    }
+    let counts = sockets.requests(3.0).expect("requests");
+    assert_eq!((counts.readings, counts.connections), (10, 5));
+    assert_eq!((counts.pending_share, counts.pending_mean), (0.5, 0.5));
+    // The same readings of a connection that lasts are all counted.
+    let mut lasting = Sockets::new(false, None);
+    lasting.owners.extend([(1, 7), (2, 7)]);
+    for n in 0..30 {
+        lasting.tick = n;
+        lasting.looks.extend((n % 3 == 0).then_some(n));
+        lasting.take_inet(vec![listening.clone(), asks(2)], n == 0);
+    }
+    assert_eq!(lasting.requests(3.0).expect("requests").readings, 30);
 }
 
 #[test]

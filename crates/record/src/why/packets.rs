@@ -176,7 +176,8 @@ pub struct SocketCounts {
     pub kind: SocketKind,
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// ID of the process that has the socket open.
+    /// ID of the process that has the socket open. If several have a listening or UDP socket open,
+    /// the one that demands most CPU time or, if none of them demands much, idles least.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
@@ -294,7 +295,8 @@ pub struct TcpCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {
-    /// Number of readings with at least one accepted connection.
+    /// Number of readings with at least one accepted connection. If most connections begin and end
+    /// within the window, number of searches for connections, whether one was open or not.
     pub readings: u64,
     /// Number of accepted connections that were read and carry requests and replies.
     pub connections: u64,

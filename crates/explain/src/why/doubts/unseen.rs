@@ -121,9 +121,12 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects requests that wait for milliseconds although the program has idle time: the program
 /// works in long stretches, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
+    /// Minimum fraction of readings in which a request had waited for 4 ms or longer, and minimum
+    /// of the lower end of its interval.
     const LATE: f64 = 0.2;
-    let counts = requests::counts(facts).filter(|counts| counts.late_share >= LATE)?;
+    const LEAST: f64 = 0.05;
+    // Of few readings, a small share may be a coincidence.
+    let late = requests::late(facts).filter(|late| late.value >= LATE && late.low >= LEAST)?;
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
@@ -132,7 +135,7 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
              Either it works in long stretches (a slow request, a long callback, garbage \
              collection), each of which delays all other requests, or requests are waiting for a \
              lock, a timer, a disk or another server.{}{}",
-            percent(counts.late_share),
+            percent(late.value),
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu)),
             other_waits(facts),
@@ -430,8 +433,8 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     let mut groups = BTreeMap::<String, usize>::new();
     // Replies that never arrive, as from a name server that is down.
     let of_server = |object: &str| {
-        let of_udp = object.strip_prefix("udp ")?;
-        Some(format!("(udp to {})", of_udp.split_once(" to ")?.1))
+        let (of_udp, server) = object.split_once(" to ")?;
+        of_udp.starts_with("udp").then(|| format!("(udp to {server})"))
     };
     for thread in &facts.observation.threads {
         let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);
