@@ -22,7 +22,6 @@ use self::counts::{
 pub(super) use self::counts::{
     faults, fullest, is_go_monitor, share_of_strangers, stopped_by_peer, work_without_timers,
 };
-pub(super) use self::opened::own_opened;
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::waits::Wait;

@@ -7,10 +7,13 @@
 //! fraction in which any reply is pending, minus the CPU demand of all threads together.
 
 use super::facts::{Facts, counted, sampled};
-use super::measure::own_opened;
 use super::roles::{is_accepted, servers};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{RequestCounts, ThreadActivity};
+
+/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
+/// program's own work may account for that time.
+pub(super) const DELAYED: f64 = 0.3;
 
 /// Minimum number of readings for shares. Brief connections are searched for two or three times per
 /// second; the interval of a share allows for the small number.
@@ -46,12 +49,13 @@ pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
 }
 
 /// Returns the minimum number of requests on connections that last for only a few readings: one per
-/// connection; `None` if most connections last, or if other programs opened them.
+/// connection; `None` if most connections last, or if other programs accepted some.
 fn on_brief_connections(facts: &Facts<'_>) -> Option<u64> {
     let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
     let (brief, lasting): (Vec<_>, Vec<_>) =
         accepted.partition(|socket| Facts::readings(socket).is_none());
-    if brief.len() > lasting.len() { own_opened(facts) } else { None }
+    let is_own = brief.len() > lasting.len() && !facts.is_unread("tcp_segments");
+    facts.protocol("Tcp.PassiveOpens").filter(|_| is_own)
 }
 
 /// Returns the fraction of readings in which a request had been waiting for 4 ms or longer.
@@ -63,7 +67,7 @@ pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
 /// reply from another server.
 pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
-    Some(sampled(counts.awaiting_share, counts.readings))
+    Some(sampled(counts.awaiting_share, counts.readings_of_servers()))
 }
 
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
@@ -71,7 +75,7 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
-    Some(sampled(share, counts.readings))
+    Some(sampled(share, counts.readings_of_servers()))
 }
 
 /// Returns the mean number of clients that wait for a reply, beyond the number of connections to

@@ -74,6 +74,7 @@ fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
         late_share: 0.0,
         awaiting_share,
         awaiting_mean: 4.0 * awaiting_share,
+        server_readings: None,
         server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
         silent: 0,
         requests: 2000,

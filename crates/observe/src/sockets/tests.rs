@@ -288,6 +288,30 @@ fn brief_connections_count_in_the_searches_only() {
 }
 
 #[test]
+fn waits_on_brief_connections_to_servers_are_read_in_the_searches_only() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.extend((1..=20).map(|inode| (inode, 7)));
+    for n in 0..30 {
+        sockets.tick = n;
+        let mut all = vec![
+            tcp(1, "10.0.0.1:80", "", 0, 0),
+            tcp(2, "10.0.0.1:80", "10.0.0.2:4000", 10 * n + u32::from(n % 3 == 0), 10 * n),
+        ];
+        // Each search finds a request at a server, which is answered by the next reading.
+        if n % 3 == 0 {
+            sockets.looks.insert(n);
+            let local = format!("10.0.0.1:{}", 5000 + n);
+            all.push(tcp(3 + n / 3, &local, "10.0.0.9:5432", 0, 1));
+        }
+        sockets.take_inet(all, n == 0);
+    }
+    let counts = sockets.requests(3.0).expect("requests");
+    assert_eq!((counts.readings, counts.server_readings), (30, Some(10)));
+    assert_eq!((counts.awaiting_share, counts.awaiting_mean), (1.0, 1.0));
+    assert!((counts.pending_share - 1.0 / 3.0).abs() < 1e-9, "{}", counts.pending_share);
+}
+
+#[test]
 fn a_udp_socket_that_is_missing_from_two_lists_was_closed() {
     let udp = |inode| {
         InetSocket::of_listed(Listed {

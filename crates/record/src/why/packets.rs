@@ -295,7 +295,7 @@ pub struct TcpCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {
-    /// Number of readings with at least one accepted connection. If most connections begin and end
+    /// Number of readings with at least one accepted connection. If most of these begin and end
     /// within the window, number of searches for connections, whether one was open or not.
     pub readings: u64,
     /// Number of accepted connections that were read and carry requests and replies.
@@ -316,6 +316,11 @@ pub struct RequestCounts {
     /// Mean number of connections on which the program was waiting for a server's reply.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_mean: f64,
+    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If most connections
+    /// to servers begin and end within the window, number of searches for connections. `null` in
+    /// older records, where it is the same as `readings`.
+    #[serde(default)]
+    pub server_readings: Option<u64>,
     /// Address of the server for whose replies the program waited most often; `null` if none.
     pub server: Option<String>,
     /// Number of connections without traffic in the window on which the client sent last: the
@@ -378,6 +383,13 @@ impl QdiscCounts {
     /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
+    }
+}
+
+impl RequestCounts {
+    /// Returns the number of readings on which `awaiting_share` and `awaiting_mean` are based.
+    pub fn readings_of_servers(&self) -> u64 {
+        self.server_readings.unwrap_or(self.readings)
     }
 }
 

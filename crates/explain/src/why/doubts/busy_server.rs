@@ -4,7 +4,6 @@
 use super::super::facts::Facts;
 use super::super::requests;
 use super::super::roles::is_accepted;
-use super::super::rules::DELAYED;
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::why::{PeerActivity, SocketCounts, SocketKind};
@@ -15,7 +14,7 @@ pub(super) fn busy_server(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum CPU time of a server whose only thread may be busy all the time, in CPUs.
     const BUSY: f64 = 0.85;
     let server = busiest_server(facts).filter(|server| server.cpus >= BUSY)?;
-    let delayed = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED);
+    let delayed = requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED);
     let delayed = delayed.map_or_else(String::new, |delayed| {
         format!(
             " {} % of the time, a client is waiting for a reply while all threads of the program \

@@ -8,7 +8,6 @@ use super::super::measure::is_go_monitor;
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::roles;
-use super::super::rules::DELAYED;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
@@ -91,7 +90,8 @@ fn confined(facts: &Facts<'_>) -> String {
 
 /// Detects clients waiting for replies while all threads of the program are asleep.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
-    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
+    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED)
+    else {
         return long_work(facts);
     };
     let counts = facts.observation.requests.as_ref()?;

@@ -15,7 +15,7 @@ const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 /// Like [`opened`], if these connections may be the program's: it has a listening socket, or
 /// connections that do not outlast the window, and it made enough system calls and spent enough
 /// time in the kernel to set them up. `None` otherwise, because other programs opened them.
-pub(in super::super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
+pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
     /// Minimum number of system calls per connection: accept or connect, and close.
     const CALLS: u64 = 2;
     let opened = opened(facts)?;

@@ -3,7 +3,6 @@
 
 use super::super::facts::{Facts, share};
 use super::super::requests;
-use super::super::rules::DELAYED;
 use super::super::waits::{Wait, time_in};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -29,7 +28,8 @@ fn holds_up_replies(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
     const MOST: f64 = 0.5;
     /// Maximum fraction of time in which the program waits for the reply of another server.
     const AWAITING: f64 = 0.3;
-    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
+    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED)
+    else {
         return false;
     };
     let waits = [Wait::Timer, Wait::Storage, Wait::Lock, Wait::Other];

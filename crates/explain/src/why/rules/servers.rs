@@ -3,6 +3,7 @@
 
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::requests::DELAYED;
 use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -19,10 +20,6 @@ const STALLS_AND_LOCKS: &[Cause] = &[
 /// Causes that stall a connection, so that the other end waits: all causes in [`STALLS_AND_LOCKS`]
 /// except locks.
 const STALLS: &[Cause] = STALLS_AND_LOCKS.split_at(1).1;
-
-/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
-/// program's own work may account for that time.
-pub(in super::super) const DELAYED: f64 = 0.3;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -3,8 +3,8 @@
 
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::requests::DELAYED;
 use super::super::waits::Wait;
-use super::servers::DELAYED;
 use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
