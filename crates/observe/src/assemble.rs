@@ -74,9 +74,9 @@ pub(crate) fn assemble(
     let requests = watching.sockets.requests(window.elapsed_s);
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
+    watching.sockets.attribute_shared(&mut sockets, &threads);
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
-    let ended = watching.ended_cpus;
     let memory = watching.resident.finish(root, &watching.family.pids);
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
@@ -84,8 +84,8 @@ pub(crate) fn assemble(
         slices: watching.wall_s.len() as u32,
         threads,
         threads_left_out,
-        ended_threads_cpus: ended.threads_cpus.filter(|_| threads_left_out == 0),
-        ended_children_cpus: ended.children_cpus,
+        ended_threads_cpus: watching.ended_cpus.threads_cpus.filter(|_| threads_left_out == 0),
+        ended_children_cpus: watching.ended_cpus.children_cpus,
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
         quotas: watching.quotas.finish(),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples the system calls in which threads sleep.
 
+mod brief;
+
 use crate::freezer::Freezer;
 use crate::memory::Memory;
 use crate::mutex::Mutexes;
@@ -93,11 +95,14 @@ pub(crate) struct Sleepers {
     next: usize,
     /// Number of threads that were not chosen at the start of the last rotation.
     left_out: usize,
+    /// Inodes of the sockets on which threads slept in the last tick.
+    sockets: Vec<u64>,
 }
 
 impl Sleepers {
     /// Samples the next [`PER_TICK`] threads in rotation.
     pub(crate) fn tick(&mut self, root: &Root, threads: &Threads) {
+        self.sockets.clear();
         for _ in 0..PER_TICK.min(self.chosen.len().max(1)) {
             if self.next >= self.chosen.len() {
                 self.choose(threads);
@@ -122,6 +127,11 @@ impl Sleepers {
         followed.truncate(SAMPLED_MAX);
         self.chosen = followed.iter().map(|thread| (thread.pid, thread.tid)).collect();
         self.next = 0;
+    }
+
+    /// Returns the inodes of the sockets on which threads slept in the last tick.
+    pub(crate) fn sockets(&self) -> &[u64] {
+        &self.sockets
     }
 
     /// Returns how many threads are not sampled because there are too many.
@@ -174,6 +184,9 @@ impl Sleepers {
             }
         };
         let place = place.unwrap_or_else(|| Place::of(&wait_channel(root, &folder)));
+        if let Some(Object::File(link)) = &place.object {
+            self.sockets.extend(socket_inode(link));
+        }
         let count = samples.asleep.entry(place).or_default();
         count.samples += 1;
         if let Some(holder) = holder {
@@ -198,6 +211,7 @@ impl Sleepers {
             let object = place.object.as_ref().map(&describe);
             counts.entry((place.on.clone(), object)).or_default().add(count);
         }
+        brief::merge(&mut counts);
         let share = |count: u64| asleep.max(0.0) * count as f64 / all as f64;
         let mut times: Vec<SleepTime> = counts
             .into_iter()

@@ -7,10 +7,12 @@
 
 mod census;
 mod connections;
+mod exchanges;
 mod listing;
 mod neighbours;
 mod peers;
 mod requests;
+mod shared;
 mod turns;
 mod unix;
 mod watched;
@@ -22,6 +24,7 @@ use crate::namespace::Namespace;
 use crate::sparing::Sparing;
 use crate::target::stat_of;
 use census::Census;
+use exchanges::Exchanges;
 use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
 use linerate_record::why::{RequestCounts, SocketCounts, SocketKind};
@@ -47,12 +50,17 @@ const LISTING_SHARE: f64 = 0.005;
 const UNIX_LISTING_SHARE: f64 = 0.002;
 
 /// Maximum share of a CPU spent listing TCP sockets within the window. The kernel walks a hash
-/// table whose size depends on the installed memory: with 24 GiB, this takes 7 ms.
-const TCP_LISTING_SHARE: f64 = 0.002;
+/// table whose size depends on the installed memory: with 24 GiB, this takes 0.4 to 7 ms.
+const TCP_LISTING_SHARE: f64 = 0.003;
 
 /// Maximum share of a CPU spent searching the processes' descriptors for new sockets within the
 /// window. With tens of thousands of connections, a search takes tens of ms.
 const WALKING_SHARE: f64 = 0.005;
+
+/// Number of slices between censuses of the namespace's connections. A connection that is accepted
+/// between the search of the descriptors and the list of sockets looks like another program's, so
+/// that more censuses find more of those.
+const CENSUS_EVERY: u32 = 9;
 
 /// Kinds of TCP sockets.
 const TCP: &[SocketKind] = &[SocketKind::Tcp, SocketKind::TcpListen];
@@ -73,6 +81,8 @@ pub(crate) enum Moment {
 pub(crate) struct Sockets {
     /// Owner of each open socket, by inode.
     owners: BTreeMap<u64, u32>,
+    /// Other processes that have the same socket open, in the order in which they were found.
+    sharers: BTreeMap<u64, Vec<u32>>,
     watched: BTreeMap<u64, Watched>,
     /// Whether all sockets are observed because the target is an interface, not a program.
     is_all: bool,
@@ -98,6 +108,11 @@ pub(crate) struct Sockets {
     /// Current slice number. Readings of different sockets are comparable if they have the same
     /// slice number.
     tick: u32,
+    /// Slices in which all of the program's connections were searched for, however brief.
+    looks: BTreeSet<u32>,
+    exchanges: Exchanges,
+    /// Slice of the last census.
+    census_at: u32,
 }
 
 impl Sockets {
@@ -107,6 +122,7 @@ impl Sockets {
         let names = links.into_iter().map(|link| (link.index, link.name)).collect();
         Self {
             owners: BTreeMap::new(),
+            sharers: BTreeMap::new(),
             watched: BTreeMap::new(),
             is_all,
             names,
@@ -121,6 +137,9 @@ impl Sockets {
             unix_listing: Sparing::new(UNIX_LISTING_SHARE),
             next: 0,
             tick: 0,
+            looks: BTreeSet::new(),
+            exchanges: Exchanges::default(),
+            census_at: 0,
         }
     }
 
@@ -144,9 +163,12 @@ impl Sockets {
             return;
         }
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
-        let is_needed = moment != Moment::Within || is_new;
+        // With a connection per request, there are new sockets at each search.
+        let may_list =
+            moment != Moment::Within || (self.listing.is_due() && self.unix_listing.is_due());
+        let is_needed = may_list && (moment != Moment::Within || is_new);
         if is_needed && !self.is_all {
-            self.read_unix(namespace);
+            self.list_unix(namespace);
         }
         if !is_needed && !self.has(SocketKind::Tcp) && !self.has(SocketKind::TcpListen) {
             return;
@@ -154,7 +176,9 @@ impl Sockets {
         if moment == Moment::Within && !self.tcp_listing.is_due() {
             return;
         }
-        self.listed.extend(self.owners.keys());
+        if is_needed {
+            self.listed.extend(self.owners.keys());
+        }
         let Some(network) = &namespace.network else {
             self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
             if is_needed {
@@ -166,11 +190,13 @@ impl Sockets {
         let tcp = listing::list(network, InetProtocol::Tcp);
         self.tcp_listing.end(began);
         match tcp {
-            Some((tcp, _)) => self.take_tcp(tcp, moment, is_walk),
+            Some(tcp) => self.take_tcp(tcp, moment, is_walk),
             None => self.take_listed(root, namespace, InetProtocol::Tcp, is_start),
         }
         if is_needed {
+            let began = self.listing.begin();
             self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, is_start);
+            self.listing.end(began);
         }
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
         if is_start && self.has(SocketKind::Udp) {
@@ -178,13 +204,25 @@ impl Sockets {
         }
     }
 
-    /// Adds a reading of all TCP sockets. `is_walk` is whether the descriptors were searched.
-    fn take_tcp(&mut self, mut tcp: Vec<InetSocket>, moment: Moment, is_walk: bool) {
+    /// Adds a reading of all TCP sockets, of which the list may be incomplete. `is_walk` is whether
+    /// the descriptors have just been searched: without that, the program's new connections have no
+    /// known owner.
+    fn take_tcp(
+        &mut self,
+        (mut tcp, is_complete): (Vec<InetSocket>, bool),
+        moment: Moment,
+        is_walk: bool,
+    ) {
         let is_start = moment == Moment::Start;
-        // Without a walk, the program's new connections have no known owner.
-        if is_walk {
+        let is_census =
+            moment != Moment::Within || self.tick.wrapping_sub(self.census_at) >= CENSUS_EVERY;
+        if is_walk && is_census {
             let owners = &self.owners;
             self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
+            self.census_at = self.tick;
+        }
+        if is_walk && is_complete {
+            self.looks.insert(self.tick);
         }
         // With many connections, read a few per slice in rotation. Reading all of them in one slice
         // would make their counts look like a burst.
@@ -198,12 +236,16 @@ impl Sockets {
     /// first one that is still observed.
     fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
         let observed: BTreeSet<u32> = pids.iter().copied().collect();
+        self.sharers.clear();
         for &pid in pids {
             let open = Open::of(root, pid);
             for &inode in &open.sockets {
                 let owner = self.owners.entry(inode).or_insert(pid);
                 if !observed.contains(owner) {
                     *owner = pid;
+                }
+                if *owner != pid {
+                    self.sharers.entry(inode).or_default().push(pid);
                 }
             }
             self.descriptors.take(root, pid, &open);
@@ -248,16 +290,16 @@ impl Sockets {
             self.take_packet(network.packet_sockets().unwrap_or_default(), false);
         }
         if !self.unix.is_empty() && self.unix_listing.is_due() {
-            let began = self.unix_listing.begin();
-            self.read_unix(namespace);
-            self.unix_listing.end(began);
+            self.list_unix(namespace);
         }
     }
 
-    fn read_unix(&mut self, namespace: &Namespace) {
+    fn list_unix(&mut self, namespace: &Namespace) {
+        let began = self.unix_listing.begin();
         if let Some(network) = &namespace.network {
             self.unix.read(network, |inode| self.owners.contains_key(&inode));
         }
+        self.unix_listing.end(began);
     }
 
     /// Queries up to [`PER_SLICE`] open sockets of these kinds, starting at position `first` and
@@ -342,23 +384,6 @@ impl Sockets {
         indices.iter().filter_map(|index| self.names.get(index).map(String::as_str)).collect()
     }
 
-    /// Describes a socket: `udp 0.0.0.0:53`.
-    pub(crate) fn describe(&self, inode: u64) -> Option<String> {
-        if self.unix.has(inode) {
-            return self.unix.describe(inode);
-        }
-        let watched = self.watched.get(&inode)?;
-        let kind = match watched.kind {
-            SocketKind::Tcp | SocketKind::TcpListen => "tcp",
-            SocketKind::Udp => "udp",
-            _ => "packet",
-        };
-        Some(match &watched.remote {
-            Some(remote) => format!("{kind} {} to {remote}", watched.local),
-            None => format!("{kind} {}", watched.local),
-        })
-    }
-
     fn take_inet(&mut self, sockets: Vec<InetSocket>, is_start: bool) {
         for socket in sockets {
             let state = state_of(&socket);
@@ -412,7 +437,7 @@ impl Sockets {
     /// if it accepted no connections.
     pub(crate) fn requests(&self, elapsed_s: f64) -> Option<RequestCounts> {
         let sockets = self.watched.values().filter(|_| !self.is_all);
-        requests::requests(sockets, elapsed_s)
+        requests::requests(sockets, &self.looks, elapsed_s)
     }
 
     /// Returns how many connections the processes accepted on Unix domain sockets; `None` if these
@@ -450,6 +475,8 @@ impl Sockets {
         self.watched.retain(|_, watched| !watched.is_closed);
         self.watched.values_mut().for_each(Watched::begin_window);
         self.census.begin_window();
+        self.looks.clear();
+        self.exchanges.begin_window();
         self.neighbours.begin_window(root);
         if self.owners.len() > DESCRIPTORS_MAX {
             // Most entries are for closed sockets; the next search finds the open ones again.

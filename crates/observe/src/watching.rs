@@ -28,8 +28,12 @@ use linerate_record::why::{EventCosts, SocketKind, Unread};
 use std::fs::File;
 
 /// Number of slices between searches for new sockets, each of which reads the kernel's entire
-/// socket table.
-const SOCKETS_EVERY: u32 = 10;
+/// socket table. These searches are the only readings of connections that last for less than a
+/// slice. [`Sockets`] limits the CPU time that they take.
+const SOCKETS_EVERY: u32 = 3;
+
+/// Number of slices between searches for the program's statistics socket.
+const PROGRAM_EVERY: u32 = 10;
 
 /// Number of slices between searches for new processes, each of which lists all processes on the
 /// system.
@@ -200,6 +204,8 @@ impl Watching {
         self.sockets.read(root, &self.namespace);
         if reads % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
+        }
+        if reads % PROGRAM_EVERY == PROGRAM_EVERY / 2 {
             self.find_program(root);
             self.note_other_namespaces(root);
         }
@@ -220,6 +226,7 @@ impl Watching {
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
         self.sockets.descriptors.glance(root);
+        self.sockets.resolve(&self.namespace, self.sleepers.sockets());
         let bound = self.sockets.packet_interfaces();
         if !bound.is_empty() {
             let namespace = &self.namespace;

@@ -3,14 +3,10 @@
 //! for.
 
 use super::facts::Facts;
-use super::requests;
+use super::requests::{self, DELAYED};
 use super::roles::{has_requests, is_udp, sleeps_on_servers};
 use super::waits;
 use linerate_record::why::{SleepTime, SocketCounts, TcpCounts, ThreadActivity};
-
-/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
-/// program's own work may account for that time.
-pub(super) const DELAYED: f64 = 0.3;
 
 /// Returns the fraction of time that a thread waits for replies from servers: on connections on
 /// which the program sends requests, or on UDP sockets where a reply is due. Unix domain sockets do
@@ -35,7 +31,12 @@ pub(super) fn on_udp_peers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
 ) -> Vec<&'a SleepTime> {
-    sleeps_on_servers(facts, thread, |socket| is_udp(socket) && !asks(facts, socket))
+    /// Prefix of sleeps on sockets that were opened for one exchange, which are requests.
+    const EXCHANGE: &str = "udp to ";
+    let mut sleeps =
+        sleeps_on_servers(facts, thread, |socket| is_udp(socket) && !asks(facts, socket));
+    sleeps.retain(|sleep| !sleep.object.as_deref().is_some_and(|on| on.starts_with(EXCHANGE)));
+    sleeps
 }
 
 /// Returns whether the program sent requests on a connection within the window, rather than only

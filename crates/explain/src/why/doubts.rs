@@ -4,6 +4,7 @@
 //! peer that does not read, or outstanding replies from other servers.
 
 mod brief;
+mod busy_server;
 mod elsewhere;
 mod idle_cpu;
 mod limits;
@@ -56,6 +57,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| closed_window(facts))
         .or_else(|| rejected::small_window(facts))
         .or_else(|| path(facts))
+        .or_else(|| busy_server::busy_server(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
         .or_else(|| unseen::silent(facts))

@@ -31,6 +31,13 @@ pub struct Facts<'a> {
     pub observation: &'a Observation,
     /// Packet ledger of the observation.
     pub ledger: PacketLedger,
+    /// TCP ports on which the program listens. There may be thousands of connections to look up.
+    listening: Vec<&'a str>,
+}
+
+/// Returns the port of an address.
+fn port(address: &str) -> &str {
+    address.rsplit(':').next().unwrap_or_default()
 }
 
 /// What a rule is applied to.
@@ -95,7 +102,17 @@ const SAMPLES_MIN: u64 = 100;
 impl<'a> Facts<'a> {
     /// Creates the facts of an observation, computing its packet ledger.
     pub fn new(observation: &'a Observation) -> Self {
-        Self { observation, ledger: ledger(observation) }
+        let sockets = observation.sockets.iter();
+        let listening = sockets.filter(|socket| socket.kind == SocketKind::TcpListen);
+        let mut listening: Vec<&str> = listening.map(|socket| port(&socket.local)).collect();
+        listening.sort_unstable();
+        listening.dedup();
+        Self { observation, ledger: ledger(observation), listening }
+    }
+
+    /// Returns whether the program listens for TCP connections on the port of this address.
+    pub(super) fn listens_on(&self, address: &str) -> bool {
+        self.listening.contains(&port(address))
     }
 
     /// Returns the window length in seconds.

@@ -12,6 +12,7 @@ mod packets;
 mod received;
 mod servers;
 mod sleeps;
+mod workers;
 
 use self::counts::{
     asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, instead_known,
@@ -142,7 +143,7 @@ pub enum Measure {
     MajorFaultsPerSecond,
     /// Fraction of time that the thread sleeps in page faults that read from disk.
     AsleepInFaults,
-    /// Largest fraction of time that another thread of the program waits for input.
+    /// Largest fraction of time that another thread of the program waits for requests.
     OthersAwaitInput,
     /// Fraction of the CPU time of the thread's process that is spent in threads that hardly sleep
     /// on timers.
@@ -295,6 +296,10 @@ pub enum Measure {
     ClientsPerServer,
     /// Time asleep in calls that wait on a connection opened by the program.
     AsleepOnServer,
+    /// Time asleep waiting for input on sockets that were too brief to be listed.
+    AsleepOnUnlisted,
+    /// Threads that wait for storage, relative to the clients that wait for a reply.
+    StoragePerClient,
     /// Time during which a reply is pending, but no thread of the program runs or waits for a CPU.
     RepliesDelayed,
     /// Fraction of readings in which a client waits for a reply while the program waits for a reply

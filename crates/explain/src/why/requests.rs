@@ -7,12 +7,17 @@
 //! fraction in which any reply is pending, minus the CPU demand of all threads together.
 
 use super::facts::{Facts, counted, sampled};
-use super::roles::servers;
+use super::roles::{is_accepted, servers};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{RequestCounts, ThreadActivity};
 
-/// Minimum number of readings for shares.
-const READINGS_MIN: u64 = 10;
+/// Minimum fraction of time in which a reply is pending but all threads sleep. Below it, the
+/// program's own work may account for that time.
+pub(super) const DELAYED: f64 = 0.3;
+
+/// Minimum number of readings for shares. Brief connections are searched for two or three times per
+/// second; the interval of a share allows for the small number.
+const READINGS_MIN: u64 = 5;
 
 /// Shortest mean delay per request that is reported, in seconds. Waking a thread takes up to this
 /// long on a virtual machine with idle CPUs, and is not part of the thread's CPU demand.
@@ -31,19 +36,38 @@ pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
     let ended = facts.observation.ended_threads_cpus.unwrap_or(0.0);
     let demand: f64 = facts.observation.threads.iter().map(ThreadActivity::demand).sum();
     let without = |share: f64| (share - demand - ended).max(0.0);
-    let each_s = without(pending.value) * facts.elapsed() / counts.requests.max(1) as f64;
-    if counts.requests > 0 && each_s < SHORTEST_S {
+    let requests = match counts.requests {
+        0 => on_brief_connections(facts),
+        requests => Some(requests),
+    };
+    let each_s = |requests: u64| without(pending.value) * facts.elapsed() / requests as f64;
+    if requests.is_some_and(|requests| requests > 0 && each_s(requests) < SHORTEST_S) {
         return Some(Estimate::exactly(0.0));
     }
     let Estimate { value, low, high, .. } = pending;
     Some(Estimate { value: without(value), low: without(low), high: without(high), ..pending })
 }
 
+/// Returns the minimum number of requests on connections that last for only a few readings: one per
+/// connection; `None` if most connections last, or if other programs accepted some.
+fn on_brief_connections(facts: &Facts<'_>) -> Option<u64> {
+    let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
+    let (brief, lasting): (Vec<_>, Vec<_>) =
+        accepted.partition(|socket| Facts::readings(socket).is_none());
+    let is_own = brief.len() > lasting.len() && !facts.is_unread("tcp_segments");
+    facts.protocol("Tcp.PassiveOpens").filter(|_| is_own)
+}
+
+/// Returns the fraction of readings in which a request had been waiting for 4 ms or longer.
+pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
+    counts(facts).map(|counts| sampled(counts.late_share, counts.readings))
+}
+
 /// Returns the fraction of time in which a client waits for a reply while the program waits for a
 /// reply from another server.
 pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
-    Some(sampled(counts.awaiting_share, counts.readings))
+    Some(sampled(counts.awaiting_share, counts.readings_of_servers()))
 }
 
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
@@ -51,7 +75,7 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
-    Some(sampled(share, counts.readings))
+    Some(sampled(share, counts.readings_of_servers()))
 }
 
 /// Returns the mean number of clients that wait for a reply, beyond the number of connections to

@@ -42,7 +42,16 @@ pub(super) fn sleeps_on_servers<'a>(
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
     let opened = tcp.chain(udp).filter(|socket| takes(socket));
     let opened: Vec<&str> = opened.map(|socket| socket.local.as_str()).collect();
-    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
+    let brief = facts.connections().filter(|socket| !is_accepted(facts, socket) && takes(socket));
+    let servers: Vec<&str> = brief.filter_map(|socket| socket.remote.as_deref()).collect();
+    // Sockets that are opened for each exchange carry requests and replies.
+    let is_exchange = |object: &str| match object.split_once(" to ") {
+        Some(("udp", _)) => true,
+        Some(("tcp", server)) => servers.contains(&server),
+        _ => false,
+    };
+    let waits =
+        |object: &str| is_exchange(object) || opened.iter().any(|local| object.contains(local));
     input(thread).filter(|sleep| sleep.object.as_deref().is_some_and(waits)).collect()
 }
 
@@ -77,8 +86,5 @@ pub(super) fn has_requests(socket: &SocketCounts) -> bool {
 
 /// Returns whether a connection was accepted, that is, the program listens on its local port.
 pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
-    let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
-    let own = port(&socket.local);
-    listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
+    facts.listens_on(&socket.local)
 }

@@ -11,7 +11,6 @@ mod servers;
 mod sleeps;
 
 pub(super) use cpu::{SHORT_US, TURNS, VISIBLE};
-pub(super) use servers::DELAYED;
 pub(super) use sleeps::BACKGROUND;
 
 use super::facts::{Facts, Subject};

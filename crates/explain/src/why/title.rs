@@ -109,6 +109,8 @@ impl Measure {
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
+            Self::AsleepOnUnlisted => ("time asleep waiting on brief sockets", "ratio"),
+            Self::StoragePerClient => ("threads waiting for storage / waiting clients", "ratio"),
             Self::RepliesDelayed => {
                 ("time when a reply is pending but all threads are asleep", "ratio")
             }

@@ -404,6 +404,7 @@ fn servers_named(name: &str) -> Option<(M, Shown)> {
     let measure = match name {
         "clients_per_server" => M::ClientsPerServer,
         "queued_for_servers" => M::QueuedForServers,
+        "storage_per_client" => M::StoragePerClient,
         _ => return None,
     };
     Some((measure, Shown::Number))

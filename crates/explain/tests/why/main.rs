@@ -17,6 +17,7 @@ mod ledger;
 mod locks;
 mod memory;
 mod misled;
+mod one_request;
 mod others;
 mod properties;
 mod queues;

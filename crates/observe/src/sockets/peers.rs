@@ -59,14 +59,29 @@ pub(super) fn other_ends(
             ends.push(*inode);
         }
     }
+    let listening = open.iter().filter(|((_, remote), inode)| remote.port() == 0 && **inode != 0);
+    let listening: Vec<(SocketAddr, u64)> =
+        listening.map(|((local, _), inode)| (*local, *inode)).collect();
     let ends_of = |(inode, (local, remote)): (&u64, &(SocketAddr, SocketAddr))| {
-        let ends = match open.get(&(*remote, *local)) {
-            Some(&end) => vec![end],
-            None => between.get(&(remote.ip(), *local)).cloned()?,
+        let ends = match (open.get(&(*remote, *local)), between.get(&(remote.ip(), *local))) {
+            (Some(&end), _) => vec![end],
+            (None, Some(ends)) => ends.clone(),
+            // A brief connection to a server, whose listening socket outlasts it.
+            (None, None) => servers_at(&listening, *local, *remote),
         };
-        Some((*inode, ends))
+        (!ends.is_empty()).then_some((*inode, ends))
     };
     watched.iter().filter_map(ends_of).collect()
+}
+
+/// Returns the listening sockets at the remote end of a connection, if that is on this machine.
+fn servers_at(listening: &[(SocketAddr, u64)], local: SocketAddr, remote: SocketAddr) -> Vec<u64> {
+    // By default, the kernel connects to an address of its own from the same address.
+    let is_here = remote.ip().is_loopback() || remote.ip() == local.ip();
+    let accepts = |at: &SocketAddr| {
+        *at == remote || (is_here && at.ip().is_unspecified() && at.port() == remote.port())
+    };
+    listening.iter().filter(|(at, _)| accepts(at)).map(|(_, inode)| *inode).collect()
 }
 
 /// Returns the processes that have the `wanted` sockets open, as far as permissions allow.

@@ -12,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// carries a stream, not requests and replies.
 const ONE_WAY: u64 = 1000;
 
+/// Minimum number of searches for connections that replace the more frequent readings if
+/// connections to servers are brief.
+const LOOKS_MIN: usize = 5;
+
 /// Requests without a reply in one reading of all connections.
 #[derive(Clone, Debug, Default)]
 struct Pending {
@@ -39,9 +43,10 @@ struct Requests {
 }
 
 /// Returns the requests on a program's connections over a window of `elapsed_s`; `None` if it
-/// accepted no connections.
+/// accepted no connections. `looks` are the readings in which all connections were searched for.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
+    looks: &BTreeSet<u32>,
     elapsed_s: f64,
 ) -> Option<RequestCounts> {
     let sockets: Vec<&Watched> = sockets.collect();
@@ -63,7 +68,29 @@ pub(super) fn requests<'a>(
     for socket in connections.iter().filter(|socket| !is_stream(socket)) {
         requests.add(socket, is_accepted(socket));
     }
-    (requests.connections > 0).then(|| requests.counts(silent, elapsed_s))
+    let of = |accepted: bool| {
+        connections.iter().filter(move |one| is_accepted(one) == accepted && !is_stream(one))
+    };
+    if are_brief(of(true), looks) {
+        requests.restrict_to(looks);
+    }
+    let of_servers = looks.len() >= LOOKS_MIN && are_brief(of(false), looks);
+    let of_servers = of_servers.then_some(looks);
+    (requests.connections > 0).then(|| requests.counts(silent, of_servers, elapsed_s))
+}
+
+/// Returns whether most of these connections began and ended within the window.
+fn are_brief<'a>(
+    connections: impl Iterator<Item = &'a &'a Watched>,
+    looks: &BTreeSet<u32>,
+) -> bool {
+    let last_look = looks.last().copied();
+    let (mut all, mut brief) = (0, 0);
+    for socket in connections {
+        let has_ended = socket.last_tick().is_some_and(|tick| Some(tick) < last_look);
+        (all, brief) = (all + 1, brief + u32::from(socket.first.is_none() && has_ended));
+    }
+    brief > 0 && 2 * brief >= all
 }
 
 impl Requests {
@@ -81,11 +108,34 @@ impl Requests {
         }
     }
 
-    fn counts(mut self, silent: u64, elapsed_s: f64) -> RequestCounts {
+    /// Restricts the readings to `looks`. In between, brief connections are read only if they
+    /// outlast the slice in which they were found, and those are the ones with the longest waits.
+    /// If none was found by a search, no client was waiting.
+    fn restrict_to(&mut self, looks: &BTreeSet<u32>) {
+        self.readings.retain(|tick, _| looks.contains(tick));
+        for &tick in looks {
+            self.readings.entry(tick).or_default().is_read = true;
+        }
+    }
+
+    /// `looks` are the readings in which brief connections to servers were searched for; `None` if
+    /// each reading covers the connections to servers.
+    fn counts(
+        mut self,
+        silent: u64,
+        looks: Option<&BTreeSet<u32>>,
+        elapsed_s: f64,
+    ) -> RequestCounts {
         self.readings.retain(|_, pending| pending.is_read);
         let readings = self.readings.len() as u64;
         let mean = |of: fn(&Pending) -> f64| {
             self.readings.values().map(of).sum::<f64>() / readings.max(1) as f64
+        };
+        let is_look = |tick: &u32| looks.is_none_or(|looks| looks.contains(tick));
+        let looks: Vec<&Pending> =
+            self.readings.iter().filter(|(tick, _)| is_look(tick)).map(|(_, at)| at).collect();
+        let mean_of_looks = |of: fn(&Pending) -> f64| {
+            looks.iter().map(|at| of(at)).sum::<f64>() / looks.len().max(1) as f64
         };
         let mut servers = BTreeMap::<&String, u64>::new();
         for at in self.readings.values().filter(|at| at.is_awaiting()) {
@@ -98,8 +148,9 @@ impl Requests {
             pending_share: mean(|at| f64::from(u8::from(at.of_clients > 0))),
             pending_mean: mean(|at| f64::from(at.of_clients)),
             late_share: mean(|at| f64::from(u8::from(at.is_late))),
-            awaiting_share: mean(|at| f64::from(u8::from(at.is_awaiting()))),
-            awaiting_mean: mean(|at| f64::from(at.awaiting)),
+            awaiting_share: mean_of_looks(|at| f64::from(u8::from(at.is_awaiting()))),
+            awaiting_mean: mean_of_looks(|at| f64::from(at.awaiting)),
+            server_readings: Some(looks.len() as u64),
             server: server.map(|(name, _)| name.clone()),
             silent,
             requests: self.exchanges,

@@ -118,6 +118,24 @@ fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
     assert_eq!(other_ends(&watched, &open), expected);
 }
 
+#[test]
+fn a_brief_connection_leads_to_the_socket_that_its_server_listens_on() {
+    let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let open = BTreeMap::from([
+        ((at("127.0.0.1:8080"), at("0.0.0.0:0")), 20),
+        ((at("0.0.0.0:9000"), at("0.0.0.0:0")), 21),
+    ]);
+    let watched = BTreeMap::from([
+        (11, (at("127.0.0.1:40001"), at("127.0.0.1:8080"))),
+        (12, (at("10.0.0.1:40002"), at("10.0.0.1:9000"))),
+        // The same ports of another machine.
+        (13, (at("10.0.0.1:40003"), at("10.0.0.2:9000"))),
+        (14, (at("10.0.0.1:40004"), at("10.0.0.2:8080"))),
+    ]);
+    let expected = BTreeMap::from([(11, vec![20]), (12, vec![21])]);
+    assert_eq!(other_ends(&watched, &open), expected);
+}
+
 /// Returns a connection of process 7.
 fn connection(inode: u32, receive_queue: u32, send_queue: u32) -> InetSocket {
     InetSocket::of_listed(Listed {
@@ -268,6 +286,62 @@ fn a_connection_from_proc_is_not_taken_for_closed() {
     sockets.take_inet(vec![connection(9, 0, 0)], true);
     sockets.read(&root, &namespace);
     assert!(!sockets.watched[&9].is_closed);
+}
+
+#[test]
+fn brief_connections_count_in_the_searches_only() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.extend((1..=20).map(|inode| (inode, 7)));
+    let listening = tcp(1, "10.0.0.1:80", "", 0, 0);
+    let asks = |inode| tcp(inode, "10.0.0.1:80", &format!("10.0.0.2:{}", 4000 + inode), 1, 0);
+    for n in 0..30 {
+        sockets.tick = n;
+        sockets.take_inet(vec![listening.clone()], n == 0);
+        // Every third reading is a search. Every second search finds a request without a reply,
+        // which is still there one reading later.
+        if n % 3 == 0 {
+            sockets.looks.insert(n);
+        }
+        if n % 6 <= 1 {
+            sockets.take_inet(vec![asks(2 + n / 6)], false);
+        }
+    }
+    let counts = sockets.requests(3.0).expect("requests");
+    assert_eq!((counts.readings, counts.connections), (10, 5));
+    assert_eq!((counts.pending_share, counts.pending_mean), (0.5, 0.5));
+    // The same readings of a connection that lasts are all counted.
+    let mut lasting = Sockets::new(false, None);
+    lasting.owners.extend([(1, 7), (2, 7)]);
+    for n in 0..30 {
+        lasting.tick = n;
+        lasting.looks.extend((n % 3 == 0).then_some(n));
+        lasting.take_inet(vec![listening.clone(), asks(2)], n == 0);
+    }
+    assert_eq!(lasting.requests(3.0).expect("requests").readings, 30);
+}
+
+#[test]
+fn waits_on_brief_connections_to_servers_are_read_in_the_searches_only() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.extend((1..=20).map(|inode| (inode, 7)));
+    for n in 0..30 {
+        sockets.tick = n;
+        let mut all = vec![
+            tcp(1, "10.0.0.1:80", "", 0, 0),
+            tcp(2, "10.0.0.1:80", "10.0.0.2:4000", 10 * n + u32::from(n % 3 == 0), 10 * n),
+        ];
+        // Each search finds a request at a server, which is answered by the next reading.
+        if n % 3 == 0 {
+            sockets.looks.insert(n);
+            let local = format!("10.0.0.1:{}", 5000 + n);
+            all.push(tcp(3 + n / 3, &local, "10.0.0.9:5432", 0, 1));
+        }
+        sockets.take_inet(all, n == 0);
+    }
+    let counts = sockets.requests(3.0).expect("requests");
+    assert_eq!((counts.readings, counts.server_readings), (30, Some(10)));
+    assert_eq!((counts.awaiting_share, counts.awaiting_mean), (1.0, 1.0));
+    assert!((counts.pending_share - 1.0 / 3.0).abs() < 1e-9, "{}", counts.pending_share);
 }
 
 #[test]

@@ -181,6 +181,11 @@ impl Watched {
         self.last.inet.as_ref().is_some_and(InetSocket::can_be_queried)
     }
 
+    /// Returns the number of the last reading of a TCP connection.
+    pub(super) fn last_tick(&self) -> Option<u32> {
+        self.readings.last().map(|reading| reading.tick)
+    }
+
     /// Returns whether the socket was open for the whole window.
     pub(super) fn is_whole(&self) -> bool {
         self.first.is_some() && !self.is_closed

@@ -180,7 +180,8 @@ pub struct SocketCounts {
     pub kind: SocketKind,
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// ID of the process that has the socket open.
+    /// ID of the process that has the socket open. If several have a listening or UDP socket open,
+    /// the one that demands most CPU time or, if none of them demands much, idles least.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
@@ -302,7 +303,8 @@ pub struct TcpCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {
-    /// Number of readings with at least one accepted connection.
+    /// Number of readings with at least one accepted connection. If most of these begin and end
+    /// within the window, number of searches for connections, whether one was open or not.
     pub readings: u64,
     /// Number of accepted connections that were read and carry requests and replies.
     pub connections: u64,
@@ -322,6 +324,11 @@ pub struct RequestCounts {
     /// Mean number of connections on which the program was waiting for a server's reply.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_mean: f64,
+    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If most connections
+    /// to servers begin and end within the window, number of searches for connections. `null` in
+    /// older records, where it is the same as `readings`.
+    #[serde(default)]
+    pub server_readings: Option<u64>,
     /// Address of the server for whose replies the program waited most often; `null` if none.
     pub server: Option<String>,
     /// Number of connections without traffic in the window on which the client sent last: the
@@ -384,6 +391,13 @@ impl QdiscCounts {
     /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
+    }
+}
+
+impl RequestCounts {
+    /// Returns the number of readings on which `awaiting_share` and `awaiting_mean` are based.
+    pub fn readings_of_servers(&self) -> u64 {
+        self.server_readings.unwrap_or(self.readings)
     }
 }
 

@@ -7,7 +7,6 @@ use super::super::locks;
 use super::super::measure::is_go_monitor;
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
-use super::super::rules::DELAYED;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
@@ -42,7 +41,8 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects clients waiting for replies while all threads of the program are asleep.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
-    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= DELAYED) else {
+    let Some(delayed) = requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED)
+    else {
         return long_work(facts);
     };
     let counts = facts.observation.requests.as_ref()?;
@@ -72,9 +72,12 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects requests that wait for milliseconds although the program has idle time: the program
 /// works in long stretches, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
+    /// Minimum fraction of readings in which a request had waited for 4 ms or longer, and minimum
+    /// of the lower end of its interval.
     const LATE: f64 = 0.2;
-    let counts = requests::counts(facts).filter(|counts| counts.late_share >= LATE)?;
+    const LEAST: f64 = 0.05;
+    // Of few readings, a small share may be a coincidence.
+    let late = requests::late(facts).filter(|late| late.value >= LATE && late.low >= LEAST)?;
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
@@ -83,7 +86,7 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
              Either it works in long stretches (a slow request, a long callback, garbage \
              collection), each of which delays all other requests, or requests are waiting for a \
              lock, a timer, a disk or another server.{}{}",
-            percent(counts.late_share),
+            percent(late.value),
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu)),
             other_waits(facts),
@@ -359,8 +362,8 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     let mut groups = BTreeMap::<String, usize>::new();
     // Replies that never arrive, as from a name server that is down.
     let of_server = |object: &str| {
-        let of_udp = object.strip_prefix("udp ")?;
-        Some(format!("(udp to {})", of_udp.split_once(" to ")?.1))
+        let (of_udp, server) = object.split_once(" to ")?;
+        of_udp.starts_with("udp").then(|| format!("(udp to {server})"))
     };
     for thread in &facts.observation.threads {
         let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);

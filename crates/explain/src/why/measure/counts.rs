@@ -6,7 +6,7 @@ use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::roles::on_servers;
-use super::super::waits::{Wait, is_at_mutex, time_in};
+use super::super::waits::{Wait, is_at_mutex, time_in, wait_of};
 use super::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
@@ -149,14 +149,6 @@ pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
     let sleeps = thread.voluntary_switches.max(thread.major_faults).max(1);
     let asleep = thread.share_of(|state| state == ThreadState::Asleep);
     asleep * thread.major_faults as f64 / sleeps as f64
-}
-
-/// Returns the largest fraction of time that another thread of the same process waits for input.
-pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    let is_other = |other: &&ThreadActivity| other.pid == thread.pid && other.tid != thread.tid;
-    let others = facts.observation.threads.iter().filter(is_other);
-    let works = others.filter(|other| other.share_of(ThreadState::is_on_cpu) > 0.0);
-    works.filter_map(|other| time_in(other, Wait::Input)).fold(0.0, f64::max)
 }
 
 /// Returns whether a thread is the monitor of the Go runtime, which sleeps on a timer and has no
@@ -414,8 +406,20 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
     // While the thread waits for a server's reply, it does not read packets from other peers.
-    let on_servers = on_servers(facts, thread);
-    Some((time_in(thread, Wait::Input)? - on_servers).max(0.0) + timer)
+    let elsewhere = on_servers(facts, thread) + on_unlisted(facts, thread);
+    Some((time_in(thread, Wait::Input)? - elsewhere).max(0.0) + timer)
+}
+
+/// Returns the fraction of time that a thread waits for input on sockets that were open for too
+/// short a time to be listed, as those of DNS lookups are; 0 if no socket was listed. The sockets
+/// on which a program receives packets last longer.
+pub(super) fn on_unlisted(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    const UNLISTED: &str = "socket";
+    if facts.observation.sockets.is_empty() || facts.is_unread("sockets_and_drivers") {
+        return 0.0;
+    }
+    let sleeps = thread.asleep_on.iter().filter(|one| one.object.as_deref() == Some(UNLISTED));
+    sleeps.filter(|sleep| wait_of(sleep) == Wait::Input).map(|sleep| sleep.share).sum()
 }
 
 /// Converts an estimate to a lower bound: removes the upper end of its interval.

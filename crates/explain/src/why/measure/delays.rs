@@ -4,6 +4,7 @@
 use super::super::facts::{Facts, sampled};
 use super::super::{collector, locks, requests};
 use super::Measure;
+use super::workers::storage_per_client;
 use linerate_record::stats::Estimate;
 use linerate_record::why::SocketKind;
 
@@ -14,6 +15,7 @@ impl Measure {
             Self::RepliesDelayed => requests::delayed(facts),
             Self::AwaitingServers => requests::awaiting_servers(facts),
             Self::PendingAtServers => requests::pending_at_servers(facts),
+            Self::StoragePerClient => storage_per_client(facts),
             Self::LockQueue => locks::waiting(facts),
             Self::RequestsUnread => {
                 let tcp = observation.sockets.iter().filter(|one| one.kind == SocketKind::Tcp);
@@ -24,9 +26,7 @@ impl Measure {
             }
             Self::GarbageShare => collector::share(facts),
             Self::GarbageCpus => collector::cpus(facts),
-            Self::LateReplies => {
-                requests::counts(facts).map(|one| sampled(one.late_share, one.readings))
-            }
+            Self::LateReplies => requests::late(facts),
             _ => None,
         }
     }

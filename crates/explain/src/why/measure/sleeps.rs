@@ -4,7 +4,8 @@
 use super::super::facts::{Facts, counted, sampled, share, share_of};
 use super::super::waits::{self, Wait};
 use super::Measure;
-use super::counts::{asleep_for_packets, asleep_in_faults, asleep_on_server, others_await_input};
+use super::counts::{asleep_for_packets, asleep_in_faults, asleep_on_server, on_unlisted};
+use super::workers::others_await_input;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
@@ -15,6 +16,7 @@ impl Measure {
         match self {
             Self::OthersAwaitInput => Some(share(others_await_input(facts, thread))),
             Self::AsleepInFaults => Some(slept(asleep_in_faults(thread))),
+            Self::AsleepOnUnlisted => Some(slept(on_unlisted(facts, thread))),
             Self::AsleepOnServer => asleep_on_server(facts, thread),
             Self::AsleepForPackets => match thread.asleep_on.is_empty() {
                 false => asleep_for_packets(facts, thread).map(slept),

@@ -4,7 +4,7 @@
 use super::super::facts::Facts;
 use super::super::roles::is_accepted;
 use super::{evidence, not_predicted, seen};
-use linerate_record::why::{Cause, PeerActivity, ThreadState, WhyFinding};
+use linerate_record::why::{Cause, PeerActivity, SocketCounts, ThreadState, WhyFinding};
 
 /// Returns a CPU that another program saturates while traffic is generated on this machine.
 pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
@@ -34,10 +34,24 @@ pub(super) fn generator(facts: &Facts<'_>) -> Option<u32> {
     of_peers.map(|cpu| cpu.cpu).min()
 }
 
-/// Iterates over the peers that may have run on a CPU: those whose busiest thread was last there,
-/// and those for which this is unknown.
+/// Iterates over the sources of traffic that may have run on a CPU: those whose busiest thread was
+/// last there, and those for which this is unknown.
 fn peers_on<'a>(facts: &Facts<'a>, cpu: u32) -> impl Iterator<Item = &'a PeerActivity> {
-    facts.observation.peers.iter().filter(move |peer| peer.cpu.is_none_or(|on| on == cpu))
+    let is_source = sources(facts);
+    let peers = facts.observation.peers.iter().filter(move |peer| is_source(peer.pid));
+    peers.filter(move |peer| peer.cpu.is_none_or(|on| on == cpu))
+}
+
+/// Returns a test for whether a process sends requests to the program. If the program accepted
+/// connections, these are its clients. The servers that it queries only answer.
+fn sources(facts: &Facts<'_>) -> impl Fn(u32) -> bool {
+    let peers = |of: &dyn Fn(&SocketCounts) -> bool| -> Vec<u32> {
+        let sockets = facts.observation.sockets.iter().filter(|socket| of(socket));
+        sockets.filter_map(|socket| socket.peer_pid).collect()
+    };
+    let clients = peers(&|socket| is_accepted(facts, socket));
+    let servers = peers(&|socket| !is_accepted(facts, socket));
+    move |pid| clients.is_empty() || (clients.contains(&pid) && !servers.contains(&pid))
 }
 
 pub(super) fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {

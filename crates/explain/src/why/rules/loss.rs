@@ -105,9 +105,10 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_least(M::QueueFull, 0.9, "a buffer that is being read has free space now and then"),
             at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
+            at_most(M::AsleepOnUnlisted, 0.3, "a thread that asks a server per packet reads"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota, Cause::TimerSleep, Cause::UserLock],
+        explained_by: &[Cause::CpuQuota, Cause::TimerSleep, Cause::UserLock, Cause::WaitingForPeer],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Next::LoadOr("the receiving thread"),
         sentence: "{socket} is not being read: its receive queue stayed {queue_full} full, and \

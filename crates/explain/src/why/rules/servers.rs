@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that wait for the replies of other servers.
 
-pub(in super::super) use super::super::asked::DELAYED;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::requests::DELAYED;
 use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 

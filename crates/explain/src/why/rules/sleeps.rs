@@ -3,6 +3,7 @@
 
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::requests::DELAYED;
 use super::super::waits::Wait;
 use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
@@ -209,6 +210,31 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the threads' own work, or the disk"),
         sentence: "Threads of {program} wait for storage: thread {thread} does so {on_storage} \
                    of the time, mostly in {storage}.",
+        fix: "{storage_fix}",
+        workaround: Some("more threads keep more reads or writes in flight"),
+        wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::StoragePerClient, 0.5, "at least half of the requests wait for storage"),
+            at_least(M::AsleepIn(Wait::Storage), 0.05, "twice the sampling error"),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
+            at_most(M::AwaitingServers, 0.3, "above that, requests wait for other servers"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::UserLock],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the threads' own work, or the disk"),
+        sentence: "Threads of {program} wait for storage while clients wait for replies \
+                   ({storage_per_client} threads per waiting client): thread {thread} does so \
+                   {on_storage} of the time, mostly in {storage}.",
         fix: "{storage_fix}",
         workaround: Some("more threads keep more reads or writes in flight"),
         wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
