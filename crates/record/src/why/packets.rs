@@ -316,8 +316,8 @@ pub struct RequestCounts {
     /// Mean number of connections on which the program was waiting for a server's reply.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_mean: f64,
-    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections to
-    /// servers are brief, number of searches for connections. `null` in older records: `readings`.
+    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections
+    /// to servers are brief, number of searches for them. `null` in older records: `readings`.
     #[serde(default)]
     pub server_readings: Option<u64>,
     /// Address of the server for whose replies the program waited most often; `null` if none.
