@@ -58,6 +58,11 @@ fn on_brief_connections(facts: &Facts<'_>) -> Option<u64> {
     facts.protocol("Tcp.PassiveOpens").filter(|_| is_own)
 }
 
+/// Returns the number of readings on which the counts of requests at servers are based.
+fn readings_of_servers(counts: &RequestCounts) -> u64 {
+    counts.server_readings.unwrap_or(counts.readings)
+}
+
 /// Returns the fraction of readings in which a request had been waiting for 4 ms or longer.
 pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
     counts(facts).map(|counts| sampled(counts.late_share, counts.readings))
@@ -67,7 +72,7 @@ pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
 /// reply from another server.
 pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
-    Some(sampled(counts.awaiting_share, counts.readings_of_servers()))
+    Some(sampled(counts.awaiting_share, readings_of_servers(counts)))
 }
 
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
@@ -75,7 +80,7 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
-    Some(sampled(share, counts.readings_of_servers()))
+    Some(sampled(share, readings_of_servers(counts)))
 }
 
 /// Returns the mean number of clients that wait for a reply, beyond the number of connections to

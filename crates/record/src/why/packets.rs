@@ -324,9 +324,8 @@ pub struct RequestCounts {
     /// Mean number of connections on which the program was waiting for a server's reply.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_mean: f64,
-    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If most connections
-    /// to servers begin and end within the window, number of searches for connections. `null` in
-    /// older records, where it is the same as `readings`.
+    /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections
+    /// to servers are brief, number of searches for them. `null` in older records: `readings`.
     #[serde(default)]
     pub server_readings: Option<u64>,
     /// Address of the server for whose replies the program waited most often; `null` if none.
@@ -391,13 +390,6 @@ impl QdiscCounts {
     /// drop packets.
     pub fn is_filter(&self) -> bool {
         ["clsact", "ingress"].contains(&self.kind.as_str())
-    }
-}
-
-impl RequestCounts {
-    /// Returns the number of readings on which `awaiting_share` and `awaiting_mean` are based.
-    pub fn readings_of_servers(&self) -> u64 {
-        self.server_readings.unwrap_or(self.readings)
     }
 }
 
