@@ -84,6 +84,9 @@ fn a_network_namespace_that_was_not_read_may_hold_the_cause() {
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("process 103 is in a different"), "{}", finding.sentence);
     assert_eq!(finding.fix.as_deref(), Some("linerate why 103"));
+    // The process of a command has ended with the window.
+    seen.watched.is_command = true;
+    assert!(first(&seen).fix.unwrap().starts_with("Start the command first"));
 }
 
 #[test]
