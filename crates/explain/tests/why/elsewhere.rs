@@ -126,7 +126,7 @@ fn a_server_that_stops_accepting_at_its_limit_is_named() {
 fn collecting() -> Observation {
     let names = [("node", "v8::internal::Scavenger::ScavengeObject", 0.6), ("node", "f", 0.4)];
     let one = |(tid, runs, waits)| {
-        let asleep = sleep("futex", Some("futex 0x8ced960"), 1.0 - runs - waits);
+        let asleep = sleep("futex", Some(&format!("futex {tid:#x}")), 1.0 - runs - waits);
         let one = sleeper("node", tid, &[(User, runs), (Waiting, waits)], asleep);
         ThreadActivity {
             voluntary_switches: 1000,
@@ -148,6 +148,7 @@ fn threads_of_the_program_itself_are_no_contention() {
     let seen = collecting();
     let finding = first(&seen);
     assert_eq!(finding.cause, GarbageCollection, "{}", finding.sentence);
+    assert!(explain(&seen).iter().all(|finding| finding.cause != CpuContention));
     let fix = finding.fix.unwrap();
     assert!(fix.starts_with("Allocate less per request"), "{fix}");
     assert_eq!(finding.gain.percent.low, Some(0.0));
