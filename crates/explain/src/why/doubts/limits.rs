@@ -14,12 +14,22 @@ use linerate_record::why::{QdiscCounts, SocketCounts, TcpCounts};
 /// requests and replies.
 const STREAMS: u64 = 20;
 
-/// Returns the connections that carry streams of the program.
+/// Maximum number of segments with data that the peer sends on a stream per second: a response
+/// takes several seconds.
+const REQUESTS_PER_S: f64 = 0.4;
+
+/// Returns the connections that carry streams of the program, and not replies to one request after
+/// another.
 pub(in super::super) fn streams<'a>(
     facts: &Facts<'a>,
 ) -> impl Iterator<Item = (&'a SocketCounts, &'a TcpCounts)> {
+    let most = |socket: &SocketCounts| (REQUESTS_PER_S * open_s(facts, socket)).max(1.0);
+    let is_stream = |socket: &SocketCounts, tcp: &TcpCounts| {
+        tcp.bytes_acked >= STREAMS * tcp.bytes_received
+            && tcp.data_segments_in.is_none_or(|asked| asked as f64 <= most(socket))
+    };
     let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    sends.filter(|(_, tcp)| tcp.bytes_acked >= STREAMS * tcp.bytes_received)
+    sends.filter(|(socket, tcp)| is_stream(socket, tcp)).collect::<Vec<_>>().into_iter()
 }
 
 /// Returns whether most bytes of streams are sent on connections that had nothing to send for most
@@ -56,8 +66,6 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings with progress. A client that makes a request now and then gets
     /// its response at once.
     const STEADY: f64 = 0.3;
-    /// Maximum number of requests on a connection per second: a response takes several seconds.
-    const REQUESTS_PER_S: f64 = 0.4;
     /// Fraction of the sent bytes above which bytes that the program received on connections that
     /// it opened may be those that it passes on.
     const PASSED_ON: f64 = 0.5;
@@ -66,7 +74,7 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
         is_accepted(facts, socket)
             && tcp.bytes_acked as f64 >= RATE * open_s
             && tcp.delivering_share.is_some_and(|share| share >= STEADY)
-            && tcp.data_segments_in.is_some_and(|n| n as f64 <= REQUESTS_PER_S * open_s)
+            && tcp.data_segments_in.is_some()
             && pauses_on(facts, socket, tcp)
     };
     let is_response = |(socket, tcp): &(&SocketCounts, &TcpCounts)| is_response(socket, tcp);
@@ -88,9 +96,8 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell which of rate_limiter and nothing_wrong applies: the program sends long \
-             responses on {connections}, at {rate} each, with pauses: for {} % of the time, nothing \
-             that it has sent is unacknowledged. Either it limits the rate itself, or it has no \
-             more data yet.",
+             responses on {connections}, at {rate} each, with pauses: for {} % of the time, no data \
+             is queued or in flight. Either it limits the rate itself, or it has no more data yet.",
             percent(1.0 - busy / open)
         ),
         "Look for a limit in the program's configuration (limit_rate of nginx, bwlim of haproxy), \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The finding that nothing is wrong, with the remaining headroom.
 
+use super::super::doubts;
 use super::super::facts::Facts;
 use super::super::gain;
 use super::super::losses::{firewall_dropped_elsewhere, is_much};
@@ -140,15 +141,14 @@ fn change(packets_per_s: &[f64]) -> String {
     )
 }
 
-/// Returns whether most bytes are sent on connections that send much more than they receive, and
-/// that the program leaves idle for much of the time.
+/// Returns whether most bytes are sent on connections that carry streams, and that the program
+/// leaves idle for much of the time.
 fn streams(facts: &Facts<'_>) -> bool {
-    /// Minimum ratio of bytes sent to bytes received; higher than with small requests and replies.
-    const MORE: u64 = 20;
     let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
     let sent: u64 = tcps().map(|tcp| tcp.bytes_acked).sum();
     let received: u64 = tcps().map(|tcp| tcp.bytes_received).sum();
-    sends_less(facts) && sent >= MORE * received
+    let on_streams: u64 = doubts::streams(facts).map(|(_, tcp)| tcp.bytes_acked).sum();
+    sends_less(facts) && sent > received && 2 * on_streams > sent
 }
 
 /// Returns the server of a program that only opens connections, and therefore has no offered load:
