@@ -10,7 +10,7 @@ use crate::{input, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
 use linerate_explain::budget::{
-    BudgetInputs, FCS_BYTES, budget as budget_of, line_of, mean_bytes, shortfall,
+    BudgetInputs, budget as budget_of, frame_bytes, line_of, shortfall,
 };
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
@@ -280,10 +280,11 @@ impl Run {
             .ok_or_else(|| fail("the record does not contain a run".to_owned()))?;
         let kpps = run.sustained_kpps(&provenance).as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("the record has no throughput".to_owned()))?;
-        let bytes = mean_bytes(&run).ok_or_else(|| fail("no packets were processed".to_owned()))?;
+        let bytes =
+            frame_bytes(&run).ok_or_else(|| fail("no packets were processed".to_owned()))?;
         Ok(Self {
             packets_per_s: kpps * 1e3,
-            frame_bytes: bytes + FCS_BYTES,
+            frame_bytes: bytes,
             line_bits_per_s: line_of(&run),
             processor: provenance.cpu,
             instructions: None,

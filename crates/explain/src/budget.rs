@@ -162,6 +162,14 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)
 }
 
+/// Returns the mean size of a run's frames on the line in bytes, FCS included, or `None` if there
+/// were none. Ethernet pads frames to 60 bytes without FCS.
+pub fn frame_bytes(run: &RunReport) -> Option<f64> {
+    const LEAST: f64 = 60.0;
+    let bytes = run.line.map_or_else(|| mean_bytes(run), |line| Some(line.mean_frame_bytes))?;
+    Some(bytes.max(LEAST) + FCS_BYTES)
+}
+
 /// Returns the line rate of a run's path, in bits per second over all ports. For records before
 /// version 1.4, which do not state it, it is computed from the line rate in packets. It is then
 /// rounded to three digits, because the mean size of the measured packets differs slightly from the

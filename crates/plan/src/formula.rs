@@ -300,6 +300,11 @@ impl Planner for Planning<'_> {
         let source = (stages.start == 0).then_some(&self.costs.source);
         let sink = (stages.end == self.costs.stages.len()).then_some(&self.costs.sink);
         // Users can change stages, but not the ends of the path.
+        let take = match (source.is_some(), sink.is_some()) {
+            (true, true) => "source and sink take",
+            (true, false) => "the source takes",
+            _ => "the sink takes",
+        };
         let ends = [source, sink].into_iter().flatten().map(|end| end.ticks.value).sum::<f64>();
         let stages = self.costs.stages[stages].iter();
         let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_s);
@@ -316,7 +321,7 @@ impl Planner for Planning<'_> {
         let most = stages.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
         let within = most.map_or(String::new(), |most| {
             let ends = match ends > most.ticks.value {
-                true => format!("; source and sink take {} ns of it", ns(ends)),
+                true => format!("; {take} {} ns of it", ns(ends)),
                 false => String::new(),
             };
             format!(

@@ -2,7 +2,7 @@
 //! Building blocks for answers from different kinds of record.
 
 use super::Inquiry;
-use crate::budget::{FCS_BYTES, line_of, mean_bytes};
+use crate::budget::{self, line_of};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
@@ -79,7 +79,7 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
 
 /// Returns the mean frame size in bytes, FCS included.
 pub(super) fn frame_bytes(asked: &Inquiry<'_>) -> Option<f64> {
-    Some(mean_bytes(run_of(&asked.record.body)?)? + FCS_BYTES)
+    budget::frame_bytes(run_of(&asked.record.body)?)
 }
 
 /// Returns the line rate in bits per second: the given one, or the path's.
