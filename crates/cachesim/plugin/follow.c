@@ -206,15 +206,16 @@ static bool is_plain_program(const char *path, bool *has_rights)
 }
 
 /*
- * Returns whether the emulator can load the plugin. Does not ask access(2), because the emulator
- * has the effective IDs. The caller has announced its call of execve: the plugin is not removed
- * between this check and the emulator's start.
+ * Returns whether the emulator can load the plugin. The caller has announced its call of execve. If
+ * `over` does not exist, then either it was not created yet, and linerate will see the announcement
+ * and keep the plugin until the emulator has started; or it was removed, and the plugin before it.
+ * Hence the order of the checks.
  */
 static bool can_start(const struct follow *f)
 {
 	char byte;
 
-	return head(f->plugin, &byte, 1) == 1 && access_error(f->over, F_OK) == ENOENT;
+	return access_error(f->over, F_OK) == ENOENT && head(f->plugin, &byte, 1) == 1;
 }
 
 /* Executes the emulator. Returns only on failure. */
