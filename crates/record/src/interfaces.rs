@@ -126,7 +126,8 @@ pub struct SentReport {
     /// Packets that the interface counted, including those of other programs; `null` if its
     /// counters could not be read.
     pub interface: Option<Bounds>,
-    /// Packets that the interface dropped, by counter.
+    /// Packets that the interface dropped, by counter. `tx_dropped` may also count frames that were
+    /// refused and offered again, so it is limited to the accepted frames that were not sent.
     pub interface_drops: BTreeMap<String, u64>,
     /// Frames that the kernel accepted from the path.
     pub accepted: u64,
