@@ -214,6 +214,7 @@ fn report(
         io: interface.port.io.word().to_owned(),
         promiscuous: interface.port.promiscuous,
         queues: interface.receives.max(interface.sends),
+        receiving_queues: interface.receives,
         rx_queues: interface.rx_queues,
         received,
         sent,
@@ -268,6 +269,18 @@ fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u6
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An AF_XDP queue whose worker only sends leaves its packets to the kernel.
+    #[test]
+    fn a_queue_that_only_sends_does_not_receive() {
+        let (name, io) = ("eth0".to_owned(), linerate_path::model::Io::AfXdp);
+        let port = Port { name: name.clone(), interface: name, io, promiscuous: false };
+        let interface = Interface { port, index: 7, receives: 1, sends: 4, rx_queues: Some(4) };
+        let begun = Begun([BTreeMap::new(), BTreeMap::new()]);
+        let report = report(&interface, &begun, &BTreeMap::new(), None, None);
+        assert_eq!((report.queues, report.receiving_queues), (4, 1));
+        assert_eq!(report.unserved_queues(), 3);
+    }
 
     /// Returns the drops in the report on a path of which the kernel accepted 1000 frames.
     fn drops(sent: u64, dropped: u64) -> (BTreeMap<String, u64>, Option<i64>) {
