@@ -9,14 +9,16 @@
 mod findings;
 pub mod ledger;
 mod packets;
+mod tcp;
 mod threads;
 
 pub(crate) use findings::UNKNOWN_TITLE;
 pub use findings::{Cause, Gain, WhyFinding};
 pub use packets::{
     Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, RequestCounts,
-    SocketCounts, SocketKind, TcpCounts,
+    SocketCounts, SocketKind,
 };
+pub use tcp::TcpCounts;
 pub use threads::{
     FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SchedulingPolicy, SharedLine, SleepTime,
     ThreadActivity, ThreadState, ThreadTime,

@@ -368,12 +368,7 @@ impl Measure {
                         .contains(&state)
             }),
             Self::Busy => facts.busy(thread),
-            Self::Saturation => {
-                let waiting = state(ThreadState::Waiting).unwrap_or(Estimate::exactly(0.0));
-                let Estimate { value, low, high, .. } = facts.busy(thread)?.plus(waiting);
-                let [value, low, high] = [value, low, high].map(|share| share.min(1.0));
-                Some(Estimate { value, low, high, ..waiting })
-            }
+            Self::Saturation => delays::saturation(facts, thread),
             Self::UsesStack => Some(Estimate::exactly(f64::from(facts.uses_stack()))),
             Self::SleepsOrKnowsPeers => {
                 let sleeps = thread.voluntary_switches as f64 >= SLEEPS_PER_S * thread.elapsed_s;
@@ -413,13 +408,17 @@ impl Measure {
             Self::CryptoLibrary => facts.crypto_libraries(thread),
             Self::Crypto => facts.crypto(thread),
             Self::LockWait => Some(share(thread.lock_wait?)),
-            Self::LockWaitOfRun => of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all),
+            Self::LockWaitOfRun => {
+                costs::of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all)
+            }
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
             Self::CallTime => costs::calls(facts, thread),
             Self::WorkWithoutTimers => Some(share(work_without_timers(facts, thread))),
             Self::StrangersInstead => strangers_instead(facts, thread),
-            Self::ForeignOfRun => of_run(thread, Self::ForeignInterrupts.of(facts, subject)?),
+            Self::ForeignOfRun => {
+                costs::of_run(thread, Self::ForeignInterrupts.of(facts, subject)?)
+            }
             Self::ForeignInterrupts => {
                 let foreign = Self::ForeignPackets.of(facts, subject)?;
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
@@ -497,10 +496,4 @@ impl Measure {
             _ => self.of_delays(facts),
         }
     }
-}
-
-/// Converts a fraction of the thread's time to a fraction of its time on a CPU.
-fn of_run(thread: &ThreadActivity, part: Estimate) -> Option<Estimate> {
-    let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-    Some(part.scale(1.0 / on_cpu.value))
 }

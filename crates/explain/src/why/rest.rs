@@ -17,7 +17,7 @@ use super::one_cpu::one_cpu;
 use super::queues;
 use super::words::{label, percent};
 use super::{Held, Suspect};
-use datagrams::unknown_datagrams;
+use datagrams::{lost_at_socket, unknown_datagrams};
 use generator::{generator, generator_limit};
 use held_up::held_up;
 use linerate_record::answers::Evidence;
@@ -271,32 +271,6 @@ fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
     );
     let next = format!("Profile CPU {cpu}: sudo perf record -a -C {cpu}");
     cannot_tell(facts, sentence, &next)
-}
-
-/// Returns the finding for packets that a socket dropped while only an interface is observed.
-fn lost_at_socket(facts: &Facts<'_>) -> Option<WhyFinding> {
-    if !facts.observation.threads.is_empty() {
-        return None;
-    }
-    let sockets = facts.observation.sockets.iter();
-    let dropped =
-        sockets.filter_map(|socket| Some((socket, socket.buffer_drops(facts.observation)?)));
-    let (socket, drops) =
-        dropped.max_by_key(|(_, drops)| *drops).filter(|(_, drops)| *drops > 0)?;
-    let sentence = format!(
-        "Cannot tell why the program that reads {} is too slow: the socket dropped {} packets \
-         because its receive buffer was full, but only the interface was observed.",
-        socket.local,
-        grouped(drops)
-    );
-    let next = match socket.pid {
-        0 => {
-            let port = socket.local.rsplit(':').next().unwrap_or_default();
-            format!("Find the program (ss -ulpn sport = :{port}) and watch it: linerate why PID")
-        }
-        pid => format!("Watch the program: linerate why {pid}"),
-    };
-    Some(cannot_tell(facts, sentence, &next))
 }
 
 fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {

@@ -20,11 +20,11 @@ use linerate_record::why::{
 };
 use linerate_record::{Figure, Tier};
 
-fn first(seen: &Observation) -> WhyFinding {
+pub(crate) fn first(seen: &Observation) -> WhyFinding {
     explain(seen).swap_remove(0)
 }
 
-fn assert_first(seen: &Observation, cause: Cause) -> WhyFinding {
+pub(crate) fn assert_first(seen: &Observation, cause: Cause) -> WhyFinding {
     let finding = first(seen);
     assert_eq!(finding.cause, cause, "{}", finding.sentence);
     finding
@@ -35,7 +35,7 @@ fn tcp(seen: &mut Observation) -> &mut TcpCounts {
 }
 
 /// Returns an observation of a program that sends on one connection and sleeps most of the time.
-fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
+pub(crate) fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
     let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let object = Some("tcp 10.0.0.1:40000 to 10.0.0.2:5201".to_owned());
     client.asleep_on = vec![SleepTime { on: "write".to_owned(), share: 0.9, object, holder: None }];
@@ -153,30 +153,6 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
 }
 
 #[test]
-fn lost_replies_hold_up_clients_that_wait_for_each() {
-    // As many small requests and replies each way as segments.
-    let server = |lost: u64, busy_s: f64| {
-        let tcp = TcpCounts {
-            busy_s,
-            retransmitted: lost,
-            needless: Some(0),
-            app_limited_share: 1.0,
-            ..TcpCounts::default()
-        };
-        let mut seen = idle_sender(50_000, tcp);
-        let counts = seen.sockets[0].tcp.as_mut().unwrap();
-        (counts.bytes_received, counts.segments_in) = (40_000, 1_000);
-        (counts.segments_out, counts.data_segments_in) = (1_000, Some(1_000));
-        seen
-    };
-    let finding = assert_first(&server(20, 4.2), TcpLoss);
-    assert!(finding.sentence.contains("2 % of all segments"), "{}", finding.sentence);
-    // Repaired sooner than by a timeout, or hardly any data was unacknowledged.
-    assert_ne!(first(&server(200, 4.2)).cause, TcpLoss);
-    assert_ne!(first(&server(20, 0.5)).cause, TcpLoss);
-}
-
-#[test]
 fn a_queue_filled_by_other_programs_names_them() {
     let with = |acked: u64, opened: u64| {
         let mut seen = crate::seeds::rate_limiter();
@@ -189,16 +165,6 @@ fn a_queue_filled_by_other_programs_names_them() {
     assert!(with(2_000_000, 1).starts_with("Other programs fill the tbf qdisc on v1"));
     // The bytes of connections that have ended are not known.
     assert!(with(2_000_000, 500).contains("the program is at"), "{}", with(2_000_000, 500));
-}
-
-#[test]
-fn the_rate_of_an_emulated_network_is_a_limit() {
-    let mut seen = crate::seeds::rate_limiter();
-    let qdisc = &mut seen.interfaces[0].qdiscs[0];
-    (qdisc.kind, qdisc.overlimits) = ("netem".to_owned(), 0);
-    assert_ne!(first(&seen).cause, RateLimiter);
-    seen.interfaces[0].qdiscs[0].queued_packets = 900;
-    assert!(assert_first(&seen, RateLimiter).sentence.contains("The netem qdisc on"));
 }
 
 #[test]

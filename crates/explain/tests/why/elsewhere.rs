@@ -84,6 +84,9 @@ fn a_network_namespace_that_was_not_read_may_hold_the_cause() {
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("process 103 is in a different"), "{}", finding.sentence);
     assert_eq!(finding.fix.as_deref(), Some("linerate why 103"));
+    // The process of a command has ended with the window.
+    seen.watched.is_command = true;
+    assert!(first(&seen).fix.unwrap().starts_with("Start the command first"));
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn a_server_that_stops_accepting_at_its_limit_is_named() {
 fn collecting() -> Observation {
     let names = [("node", "v8::internal::Scavenger::ScavengeObject", 0.6), ("node", "f", 0.4)];
     let one = |(tid, runs, waits)| {
-        let asleep = sleep("futex", Some("futex 0x8ced960"), 1.0 - runs - waits);
+        let asleep = sleep("futex", Some(&format!("futex {tid:#x}")), 1.0 - runs - waits);
         let one = sleeper("node", tid, &[(User, runs), (Waiting, waits)], asleep);
         ThreadActivity {
             voluntary_switches: 1000,
@@ -145,6 +148,7 @@ fn threads_of_the_program_itself_are_no_contention() {
     let seen = collecting();
     let finding = first(&seen);
     assert_eq!(finding.cause, GarbageCollection, "{}", finding.sentence);
+    assert!(explain(&seen).iter().all(|finding| finding.cause != CpuContention));
     let fix = finding.fix.unwrap();
     assert!(fix.starts_with("Allocate less per request"), "{fix}");
     assert_eq!(finding.gain.percent.low, Some(0.0));

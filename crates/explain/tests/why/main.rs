@@ -15,6 +15,7 @@ mod example;
 mod flows;
 mod ledger;
 mod locks;
+mod losses;
 mod memory;
 mod misled;
 mod one_request;

@@ -51,10 +51,15 @@ fn doing(facts: &Facts<'_>) -> String {
 pub(in super::super) fn other_namespaces(facts: &Facts<'_>) -> Option<Doubt> {
     let mut unread = facts.observation.unread.iter();
     let unread = unread.find(|unread| unread.what == "other_namespaces")?;
-    let next = unread.fix.clone();
+    let next = match (&unread.fix, facts.observation.watched.is_command) {
+        (Some(fix), false) => fix.clone(),
+        // A command that enters a namespace does so after it was started, and ends with the window.
+        _ => "Start the command first, then watch its process in that namespace: linerate why PID"
+            .to_owned(),
+    };
     Doubt::new(
         format!("Cannot tell what limits the program: {}.{}", unread.reason, doing(facts)),
-        next.unwrap_or_else(|| "Watch the processes in that namespace".to_owned()),
+        next,
     )
 }
 

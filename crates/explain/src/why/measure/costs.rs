@@ -138,10 +138,16 @@ pub(super) fn in_kernel(facts: &Facts<'_>) -> f64 {
 /// almost no time in user mode.
 pub(super) fn kernel(thread: &ThreadActivity) -> Option<Estimate> {
     let of_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
-    let share = super::of_run(thread, Facts::time(thread, of_kernel)?)?;
+    let share = of_run(thread, Facts::time(thread, of_kernel)?)?;
     let user = Facts::time(thread, |state| state == ThreadState::User);
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.low > 0.0);
     let Some((user, on_cpu)) = user.zip(on_cpu) else { return Some(share) };
     let low = share.low.max(1.0 - user.high.max(0.0) / on_cpu.low).min(share.value);
     Some(Estimate { low, high: share.high.min(1.0).max(share.value), ..share })
+}
+
+/// Converts a fraction of the thread's time to a fraction of its time on a CPU.
+pub(super) fn of_run(thread: &ThreadActivity, part: Estimate) -> Option<Estimate> {
+    let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
+    Some(part.scale(1.0 / on_cpu.value))
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures of waiting requests, and of delays of the program as a whole.
+//! Measures of waiting requests, of waiting threads, and of delays of the program as a whole.
 
-use super::super::facts::{Facts, sampled};
+use super::super::facts::{Facts, sampled, share_of};
 use super::super::{collector, locks, requests};
 use super::Measure;
 use super::workers::storage_per_client;
 use linerate_record::stats::Estimate;
-use linerate_record::why::SocketKind;
+use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 impl Measure {
     pub(super) fn of_delays(self, facts: &Facts<'_>) -> Option<Estimate> {
@@ -30,4 +30,13 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Returns the fraction of time for which a thread works or waits for a CPU.
+pub(super) fn saturation(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    let waiting = thread.share(ThreadState::Waiting).and_then(share_of);
+    let waiting = waiting.unwrap_or(Estimate::exactly(0.0));
+    let Estimate { value, low, high, .. } = facts.busy(thread)?.plus(waiting);
+    let [value, low, high] = [value, low, high].map(|share| share.min(1.0));
+    Some(Estimate { value, low, high, ..waiting })
 }

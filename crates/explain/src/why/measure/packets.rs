@@ -203,7 +203,7 @@ impl Measure {
     }
 }
 
-/// Returns 1 if a socket's process was at its limit on open descriptors in any reading, otherwise 0.
+/// Returns 1 if a socket's process was at its limit on open descriptors in any reading, else 0.
 fn was_full(facts: &Facts<'_>, socket: &SocketCounts) -> Estimate {
     let mut full = facts.observation.full_descriptors.iter();
     let is_reached = full.any(|full| full.pid == socket.pid && full.share > 0.0);

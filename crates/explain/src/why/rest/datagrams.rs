@@ -50,3 +50,29 @@ pub(super) fn unknown_datagrams(
     );
     Some(cannot_tell(facts, sentence, &format!("To count its datagrams: {fix}")))
 }
+
+/// Returns the finding for packets that a socket dropped while only an interface is observed.
+pub(super) fn lost_at_socket(facts: &Facts<'_>) -> Option<WhyFinding> {
+    if !facts.observation.threads.is_empty() {
+        return None;
+    }
+    let sockets = facts.observation.sockets.iter();
+    let dropped =
+        sockets.filter_map(|socket| Some((socket, socket.buffer_drops(facts.observation)?)));
+    let (socket, drops) =
+        dropped.max_by_key(|(_, drops)| *drops).filter(|(_, drops)| *drops > 0)?;
+    let sentence = format!(
+        "Cannot tell why the program that reads {} is too slow: the socket dropped {} packets \
+         because its receive buffer was full, but only the interface was observed.",
+        socket.local,
+        grouped(drops)
+    );
+    let next = match socket.pid {
+        0 => {
+            let port = socket.local.rsplit(':').next().unwrap_or_default();
+            format!("Find the program (ss -ulpn sport = :{port}) and watch it: linerate why PID")
+        }
+        pid => format!("Watch the program: linerate why {pid}"),
+    };
+    Some(cannot_tell(facts, sentence, &next))
+}

@@ -306,8 +306,8 @@ pub(super) const RULES: &[Rule] = &[
         wrong_if: "with a higher limit, the number of open descriptors stays the same",
         measure: "`ls /proc/PID/fd | wc -l` and \"Max open files\" in /proc/PID/limits",
     },
-    // A program that stops accepting for a while closes connections meanwhile, so few readings find
-    // it at the limit.
+    // A program that stops accepting for a while closes connections meanwhile, and is below the
+    // limit in most readings.
     Rule {
         cause: Cause::DescriptorLimit,
         scope: Scope::Listeners,

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a thread polls with system calls, and what of its time is work then.
+
+use super::Facts;
+use linerate_record::stats::Estimate;
+use linerate_record::why::{ThreadActivity, ThreadState};
+
+impl Facts<'_> {
+    /// Returns whether most of a thread's system calls return nothing, judging by its calls per
+    /// packet.
+    pub(super) fn asks_often(&self, thread: &ThreadActivity) -> bool {
+        const CALLS: f64 = 20.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        thread
+            .system_calls
+            .zip(packets)
+            .is_some_and(|(calls, packets)| calls as f64 >= CALLS * packets)
+    }
+
+    /// Returns whether a thread spends nearly all its CPU time in the kernel.
+    pub(super) fn is_in_kernel(thread: &ThreadActivity) -> bool {
+        const MOST: f64 = 0.9;
+        let kernel = |state| matches!(state, ThreadState::Kernel | ThreadState::Interrupts);
+        let on_cpu = thread.share_of(ThreadState::is_on_cpu);
+        on_cpu > 0.0 && thread.share_of(kernel) >= MOST * on_cpu
+    }
+
+    /// Returns the busy fraction of a thread that may poll using system calls, which samples cannot
+    /// distinguish from work. A thread with few calls per packet does not poll; if the number of
+    /// calls is unknown, it may poll.
+    pub(super) fn busy_in_calls(
+        &self,
+        thread: &ThreadActivity,
+        fit: Estimate,
+        on_cpu: Estimate,
+    ) -> Estimate {
+        /// Calls per packet above which half of the calls may return nothing.
+        const CALLS: f64 = 2.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
+            Some(calls) if calls <= CALLS => on_cpu,
+            Some(_) => fit,
+            None => Estimate { high: on_cpu.high.max(fit.high), ..fit },
+        }
+    }
+
+    /// Returns whether a thread reads its sockets too rarely to be polling them. Each poll is a
+    /// system call, so a polling thread makes many per packet and spends much of its time in them.
+    /// `kernel` is the kernel fraction of its CPU time.
+    pub(super) fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
+        /// Minimum kernel fraction of the CPU time of a thread that polls with system calls; such
+        /// threads reach 50 % or more.
+        const KERNEL: f64 = 0.2;
+        /// Calls per packet above which most return nothing.
+        const CALLS: f64 = 20.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
+        let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
+        // The packets of connections that are closed after one request are not counted.
+        let passes = packets.is_some() || self.accepts();
+        self.uses_stack() && passes && kernel <= KERNEL && is_seldom
+    }
+}
