@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "follow.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -179,28 +180,42 @@ static int interpret(const char **words, int count, char *line, ssize_t bytes)
 	return *interpreter ? added : -1;
 }
 
+/*
+ * Checks access with the effective IDs, which the emulator has, too. Returns 0, or an error number.
+ * Seccomp filters that do not know faccessat2(2) may refuse it with EPERM, where C libraries expect
+ * ENOSYS. There, the real IDs are checked, which are almost always the same.
+ */
+static int access_error(const char *path, int mode)
+{
+	if (!faccessat(AT_FDCWD, path, mode, AT_EACCESS))
+		return 0;
+	if (errno != EPERM && errno != ENOSYS)
+		return errno;
+	return access(path, mode) ? errno : 0;
+}
+
 /* Returns whether a file is executable. `has_rights` is set if it is setuid or setgid. */
 static bool is_plain_program(const char *path, bool *has_rights)
 {
 	struct stat info;
 
-	if (stat(path, &info) || !S_ISREG(info.st_mode) ||
-	    faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
+	if (stat(path, &info) || !S_ISREG(info.st_mode) || access_error(path, X_OK))
 		return false;
 	*has_rights = info.st_mode & (S_ISUID | S_ISGID);
 	return true;
 }
 
 /*
- * Returns whether the emulator can load the plugin. Does not ask access(2), because the emulator
- * has the effective IDs. The caller has announced its call of execve: the plugin is not removed
- * between this check and the emulator's start.
+ * Returns whether the emulator can load the plugin. The caller has announced its call of execve. If
+ * `over` does not exist, then either it was not created yet, and linerate will see the announcement
+ * and keep the plugin until the emulator has started; or it was removed, and the plugin before it.
+ * Hence the order of the checks.
  */
 static bool can_start(const struct follow *f)
 {
 	char byte;
 
-	return head(f->plugin, &byte, 1) == 1 && faccessat(AT_FDCWD, f->over, F_OK, AT_EACCESS);
+	return access_error(f->over, F_OK) == ENOENT && head(f->plugin, &byte, 1) == 1;
 }
 
 /* Executes the emulator. Returns only on failure. */

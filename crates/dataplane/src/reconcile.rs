@@ -69,20 +69,26 @@ struct Received {
 #[derive(Default)]
 struct Sent {
     accepted: u64,
-    /// Frames that packet sockets refused at a full queue, each attempt counted.
-    refused: u64,
     was_down: bool,
 }
 
 impl Sent {
-    /// Removes the refused frames from the interface's drops: the path has sent them later, or
-    /// counts them as its own drops.
-    fn drops(&self, mut drops: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-        if let Some(dropped) = drops.get_mut(TX_DROPPED) {
-            *dropped = dropped.saturating_sub(self.refused);
+    /// Compares the accepted frames with the interface's counters.
+    ///
+    /// Some drivers count a frame in `tx_dropped` each time that they refuse it, others never. The
+    /// path sends it later, or counts it as its own drop. So only as many packets are taken for
+    /// dropped by the interface as it did not send of those accepted.
+    fn report(
+        &self,
+        interface: Option<Bounds>,
+        mut interface_drops: BTreeMap<String, u64>,
+    ) -> SentReport {
+        let accepted = self.accepted;
+        if let (Some(sent), Some(dropped)) = (interface, interface_drops.get_mut(TX_DROPPED)) {
+            *dropped = accepted.saturating_sub(sent.most).min(*dropped);
         }
-        drops.retain(|_, packets| *packets > 0);
-        drops
+        interface_drops.retain(|_, packets| *packets > 0);
+        SentReport { interface, interface_drops, accepted }
     }
 }
 
@@ -113,7 +119,6 @@ pub(crate) fn finish(
             for (index, port) in sink.live.iter().flat_map(|live| &live.ports).enumerate() {
                 let sum = sent.entry(index).or_default();
                 sum.accepted += port.accepted;
-                sum.refused += port.refused;
                 sum.was_down |= port.was_down;
             }
         }
@@ -189,17 +194,16 @@ fn report(
         report.interface_drops.extend(too_long);
         report
     });
-    let sent = sent.map(|sent| SentReport {
-        interface: match links {
+    let sent = sent.map(|sent| {
+        let counted = match links {
             [Some(first), _, Some(last)] => {
                 let count = |link| sent_packets(link, &interface.port);
                 let packets = count(last).saturating_sub(count(first));
                 Some(Bounds { least: packets, most: packets })
             }
             _ => None,
-        },
-        interface_drops: sent.drops(grown(links, transmit_drops(&interface.port))),
-        accepted: sent.accepted,
+        };
+        sent.report(counted, grown(links, transmit_drops(&interface.port)))
     });
     let changed = |[first, _, last]: [Option<&Link>; 3]| Some((first?.clone(), last?.clone()));
     let changed = changed(links);
@@ -210,6 +214,7 @@ fn report(
         io: interface.port.io.word().to_owned(),
         promiscuous: interface.port.promiscuous,
         queues: interface.receives.max(interface.sends),
+        receiving_queues: interface.receives,
         rx_queues: interface.rx_queues,
         received,
         sent,
@@ -233,7 +238,7 @@ const RECEIVE_DROPS: [Counter; 3] = [
     ("rx_missed", |link| link.rx_missed),
 ];
 
-/// Name of the counter of packets that an interface did not send.
+/// Name of the counter of packets that an interface dropped or refused to send.
 const TX_DROPPED: &str = "tx_dropped";
 
 const TRANSMIT_DROPS: [Counter; 2] =
@@ -265,16 +270,48 @@ fn grown(links: [Option<&Link>; 3], counters: &[Counter]) -> BTreeMap<String, u6
 mod tests {
     use super::*;
 
+    /// An AF_XDP queue whose worker only sends leaves its packets to the kernel.
+    #[test]
+    fn a_queue_that_only_sends_does_not_receive() {
+        let (name, io) = ("eth0".to_owned(), linerate_path::model::Io::AfXdp);
+        let port = Port { name: name.clone(), interface: name, io, promiscuous: false };
+        let interface = Interface { port, index: 7, receives: 1, sends: 4, rx_queues: Some(4) };
+        let begun = Begun([BTreeMap::new(), BTreeMap::new()]);
+        let report = report(&interface, &begun, &BTreeMap::new(), None, None);
+        assert_eq!((report.queues, report.receiving_queues), (4, 1));
+        assert_eq!(report.unserved_queues(), 3);
+    }
+
+    /// Returns the drops in the report on a path of which the kernel accepted 1000 frames.
+    fn drops(sent: u64, dropped: u64) -> (BTreeMap<String, u64>, Option<i64>) {
+        let counters = [(TX_DROPPED, dropped), ("tx_errors", 2)];
+        let counters = counters.map(|(name, packets)| (name.to_owned(), packets)).into();
+        let bounds = Some(Bounds { least: sent, most: sent });
+        let report = Sent { accepted: 1000, was_down: false }.report(bounds, counters);
+        let difference = report.interface_difference();
+        (report.interface_drops, difference)
+    }
+
     #[test]
     fn frames_that_were_offered_again_are_not_drops_of_the_interface() {
-        let counters = |dropped: u64| {
-            let errors = ("tx_errors".to_owned(), 2);
-            BTreeMap::from([(TX_DROPPED.to_owned(), dropped), errors])
+        let only_errors = || BTreeMap::from([("tx_errors".to_owned(), 2)]);
+        let with = |dropped| {
+            let mut all = only_errors();
+            all.insert(TX_DROPPED.to_owned(), dropped);
+            all
         };
-        let sent = Sent { accepted: 9, refused: 64, was_down: false };
-        assert_eq!(sent.drops(counters(70)), counters(6));
-        let only_errors = BTreeMap::from([("tx_errors".to_owned(), 2)]);
-        assert_eq!(sent.drops(counters(60)), only_errors);
-        assert_eq!(Sent::default().drops(counters(70)), counters(70));
+        assert_eq!(drops(1000, 64), (only_errors(), Some(0)), "all refused, none lost");
+        assert_eq!(drops(1500, 64), (only_errors(), Some(0)), "other programs send, too");
+        assert_eq!(drops(993, 64), (with(7), Some(0)), "refusals and losses");
+    }
+
+    /// A driver that refuses frames without counting them still counts the accepted ones it drops.
+    #[test]
+    fn drops_of_accepted_frames_are_kept_whatever_was_refused() {
+        let (kept, difference) = drops(900, 60);
+        assert_eq!((kept[TX_DROPPED], difference), (60, Some(38)));
+        let drops = BTreeMap::from([(TX_DROPPED.to_owned(), 5)]);
+        let unknown = Sent::default().report(None, drops.clone());
+        assert_eq!(unknown.interface_drops, drops);
     }
 }

@@ -25,6 +25,10 @@ pub struct InterfaceReport {
     pub promiscuous: bool,
     /// Number of queues: the number of receiving or of sending workers, whichever is larger.
     pub queues: u32,
+    /// Number of receiving workers, each with a queue of its own; 0 if the path does not receive on
+    /// this interface, and in records before version 2.6.
+    #[serde(default)]
+    pub receiving_queues: u32,
     /// Receive queues that the interface had in use at the start of the run, if the path received
     /// from it by `af_xdp`; `null` otherwise, if unknown, and in records before version 2.6.
     #[serde(default)]
@@ -126,7 +130,8 @@ pub struct SentReport {
     /// Packets that the interface counted, including those of other programs; `null` if its
     /// counters could not be read.
     pub interface: Option<Bounds>,
-    /// Packets that the interface dropped, by counter.
+    /// Packets that the interface dropped, by counter. `tx_dropped` may also count frames that were
+    /// refused and offered again, so it is limited to the accepted frames that were not sent.
     pub interface_drops: BTreeMap<String, u64>,
     /// Frames that the kernel accepted from the path.
     pub accepted: u64,
@@ -157,7 +162,7 @@ impl InterfaceReport {
     /// Returns the number of receive queues of the interface from which the path did not receive.
     /// 0 if unknown, or if the path did not receive by AF_XDP.
     pub fn unserved_queues(&self) -> u32 {
-        self.rx_queues.map_or(0, |queues| queues.saturating_sub(self.queues))
+        self.rx_queues.map_or(0, |queues| queues.saturating_sub(self.receiving_queues))
     }
 }
 
@@ -321,6 +326,7 @@ mod tests {
             io: "af_packet".to_owned(),
             promiscuous: false,
             queues: 1,
+            receiving_queues: 1,
             rx_queues: None,
             received: Some(received()),
             sent: None,
@@ -332,6 +338,8 @@ mod tests {
         let text = "veth0 has 7 receive queues that the path does not receive from";
         assert_eq!(doubt.to_string(), text);
         assert!(doubt.remedy().contains("`replicas`"), "{}", doubt.remedy());
+        let senders = InterfaceReport { queues: 4, rx_queues: Some(4), ..report.clone() };
+        assert_eq!(senders.unserved_queues(), 3, "a queue that only sends receives nothing");
         report.changes = changes;
         report.received = Some(ReceivedReport { taken: 899, ..received() });
         let doubt = InterfaceDoubt::of(&report).unwrap();

@@ -97,6 +97,7 @@ fn the_sender_of_live_packets_is_not_advised() {
             io: "af_packet".to_owned(),
             promiscuous: false,
             queues: 1,
+            receiving_queues: 1,
             rx_queues: None,
             received: Some(ReceivedReport::default()),
             sent: None,

@@ -18,6 +18,8 @@ mod counts;
 mod names;
 mod program;
 mod spots;
+#[cfg(test)]
+mod tests;
 mod traps;
 
 pub(crate) use counts::Counts;
@@ -30,7 +32,7 @@ use linerate_linux::{monotonic_ns, search_path};
 use linerate_record::stat::CodeCounts;
 use program::Program;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
@@ -220,18 +222,25 @@ impl Emulator {
     }
 }
 
-/// Waits until no emulator is starting, before the directory and the plug-in are removed.
 impl Drop for Emulation {
     fn drop(&mut self) {
-        let folder = self.folder.path();
-        if File::create(folder.join(OVER)).is_err() {
-            return;
-        }
-        let end_ns = monotonic_ns() + STARTING_NS;
-        while counts::is_starting(folder) && monotonic_ns() < end_ns {
-            sleep(STARTING_TICK);
-        }
+        retire(self.folder.path());
     }
+}
+
+/// Ends the emulation of programs that are executed from now on, so that the directory can be
+/// removed: waits until no emulator is starting, then removes the plug-in.
+fn retire(folder: &Path) {
+    if File::create(folder.join(OVER)).is_err() {
+        return;
+    }
+    let end_ns = monotonic_ns() + STARTING_NS;
+    while counts::is_starting(folder) && monotonic_ns() < end_ns {
+        sleep(STARTING_TICK);
+    }
+    // While `over` exists: a process that no longer finds `over` must not find the plug-in either.
+    // A failure is not an error: the directory is then removed as far as possible.
+    let _ = fs::remove_file(folder.join(PLUGIN));
 }
 
 /// Doubles the commas of a path, as QEMU's options require.

@@ -40,9 +40,6 @@ pub(crate) struct PortSink {
     sender: Sender,
     /// Frames that the kernel accepted.
     pub(crate) accepted: u64,
-    /// Number of times that a packet socket refused a frame because the interface's queue was full.
-    /// The interface counts each of them as a dropped packet, even if the frame is sent later.
-    pub(crate) refused: u64,
     /// Whether the interface was down when a frame was sent.
     pub(crate) was_down: bool,
 }
@@ -61,7 +58,7 @@ impl LiveSink {
     /// Creates a sink that sends on `senders`, one per port. With two ports, a packet leaves
     /// through the port on which it did not arrive.
     pub(crate) fn new(senders: Vec<Sender>, full: FullRing) -> Self {
-        let port = |sender| PortSink { sender, accepted: 0, refused: 0, was_down: false };
+        let port = |sender| PortSink { sender, accepted: 0, was_down: false };
         let ports = senders.into_iter().map(port).collect();
         let order = Vec::with_capacity(MAX_BURST);
         Self { ports, full, drops: [Tally::default(); CAUSES.len()], order }
@@ -89,9 +86,6 @@ impl LiveSink {
                 port.accepted += sent.frames as u64;
                 rest = &rest[sent.frames..];
                 let Some(refusal) = sent.refused else { continue };
-                if refusal == SendRefusal::Full && matches!(port.sender, Sender::Packet(_)) {
-                    port.refused += 1;
-                }
                 if refusal == SendRefusal::Full && retries > 0 {
                     retries -= 1;
                     yield_now();

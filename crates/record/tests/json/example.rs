@@ -75,6 +75,7 @@ fn interface() -> InterfaceReport {
         io: "af_packet".to_owned(),
         promiscuous: false,
         queues: 1,
+        receiving_queues: 1,
         rx_queues: Some(2),
         received: Some(ReceivedReport {
             interface,

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 const ONE_OUTSIDE: [Warning; 1] = [Warning::UnsimulatedPrograms { programs: 1 }];
@@ -103,6 +104,28 @@ fn programs_that_nothing_can_start_are_not_reported() {
     // The shell takes a file that the kernel refuses for a script.
     let failed = dash(&known, "\"$0\" 2> /dev/null; exit 4", &[&other]);
     assert_eq!((failed.status, warnings(&failed)), (4, vec![]));
+}
+
+/// Programs are followed where a seccomp filter refuses system calls that it does not know.
+#[test]
+fn programs_are_followed_under_an_old_seccomp_filter() {
+    let folder = tempfile::tempdir().unwrap();
+    let deny = folder.path().join("deny");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sim/deny.c");
+    match Command::new("cc").arg("-o").arg(&deny).arg(source).output() {
+        Ok(built) if built.status.success() => {}
+        other => return println!("SKIP: cc: {other:?}"),
+    }
+    // The filter stays for good, so the measurement has a process of its own.
+    let mut command = Command::new(&deny);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "emulated::every_emulated_process_and_program_counts_once"]);
+    let output = command.output().unwrap();
+    if output.status.code() == Some(77) {
+        return println!("SKIP: no seccomp filters");
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 /// A process that raises SIGILL on purpose uses no instruction that the emulator lacks.
