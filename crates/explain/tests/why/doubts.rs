@@ -400,8 +400,8 @@ fn an_emulated_network_on_the_way_is_named() {
         rate_bits_per_s: None,
         ..qdisc("netem", 15_000_000, 0, 0.0)
     };
-    let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by 20 ms, \
-                    and dropped 312 of them";
+    let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by \
+                    20 ms, and dropped 312 of them";
     assert_doubt(&with(netem.clone()), sentence);
     // The network of a laboratory without effect.
     let idle = QdiscCounts { delay_s: Some(0.000_1), drops: 0, ..netem };

@@ -123,8 +123,8 @@ fn limit(kind: &str, options: &[u8]) -> Option<u64> {
     limit.filter(|limit| *limit > 0)
 }
 
-/// Returns the mean delay of `netem`: from the attribute in nanoseconds (Linux 4.16), otherwise from
-/// the first field of the parameters, in ticks.
+/// Returns the mean delay of `netem`: from the attribute in nanoseconds (Linux 4.16), otherwise
+/// from the first field of the parameters, in ticks.
 fn delay_ns(options: &[u8]) -> Option<u64> {
     let wide = attribute(options.get(NETEM_PARAMETERS..)?, NETEM_WIDE_DELAY);
     let narrow = || u32_at(options, 0).map(|ticks| TICK_NS * u64::from(ticks));

@@ -96,8 +96,9 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell which of rate_limiter and nothing_wrong applies: the program sends long \
-             responses on {connections}, at {rate} each, with pauses: for {} % of the time, no data \
-             is queued or in flight. Either it limits the rate itself, or it has no more data yet.",
+             responses on {connections}, at {rate} each, with pauses: for {} % of the time, no \
+             data is queued or in flight. Either it limits the rate itself, or it has no more data \
+             yet.",
             percent(1.0 - busy / open)
         ),
         "Look for a limit in the program's configuration (limit_rate of nginx, bwlim of haproxy), \

@@ -105,13 +105,13 @@ fn app_limited(facts: &Facts<'_>) -> Option<Estimate> {
     }
 }
 
-/// Returns the fraction of time that connections with requests and replies wait for a retransmission
-/// timeout. With no other segments in flight, no acknowledgement reveals the loss sooner.
+/// Returns the fraction of time that connections with requests and replies wait for a
+/// retransmission timeout. With no other segments in flight, no acknowledgement reveals the loss sooner.
 fn stalled_by_losses(facts: &Facts<'_>) -> f64 {
     /// Minimum retransmission timeout of Linux, in seconds (TCP_RTO_MIN).
     const TIMEOUT_S: f64 = 0.2;
-    /// Maximum ratio of the sum of the timeouts to the elapsed time. Timeouts of a connection follow
-    /// one another, so if their sum is greater, most losses were repaired sooner.
+    /// Maximum ratio of the sum of the timeouts to the elapsed time. Timeouts of a connection
+    /// follow one another, so if their sum is greater, most losses were repaired sooner.
     const SUM: f64 = 1.25;
     let elapsed = facts.elapsed();
     let stalled = |tcp: &TcpCounts| {

@@ -181,8 +181,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::FilterLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "A tc filter or policer on {interface} dropped {filter_drops} packets, {filter_loss} of the \
-                   program's packets including the dropped ones.",
+        sentence: "A tc filter or policer on {interface} dropped {filter_drops} packets, \
+                   {filter_loss} of the program's packets including the dropped ones.",
         fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
               egress) and make it accept the packets that {program} should receive or send; if it \
               is a policer (police rate), raise its rate",
