@@ -106,7 +106,8 @@ fn app_limited(facts: &Facts<'_>) -> Option<Estimate> {
 }
 
 /// Returns the fraction of time that connections with requests and replies wait for a
-/// retransmission timeout. With no other segments in flight, no acknowledgement reveals the loss sooner.
+/// retransmission timeout. With no other segments in flight, no acknowledgement reveals the loss
+/// sooner.
 fn stalled_by_losses(facts: &Facts<'_>) -> f64 {
     /// Minimum retransmission timeout of Linux, in seconds (TCP_RTO_MIN).
     const TIMEOUT_S: f64 = 0.2;
