@@ -180,9 +180,11 @@ impl Sockets {
             self.listed.extend(self.owners.keys());
         }
         let Some(network) = &namespace.network else {
-            self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
+            self.take_tcp_listed(root, namespace, is_start);
             if is_needed {
+                let began = self.listing.begin();
                 self.take_listed(root, namespace, InetProtocol::Udp, is_start);
+                self.listing.end(began);
             }
             return;
         };
@@ -191,7 +193,7 @@ impl Sockets {
         self.tcp_listing.end(began);
         match tcp {
             Some(tcp) => self.take_tcp(tcp, moment, is_walk),
-            None => self.take_listed(root, namespace, InetProtocol::Tcp, is_start),
+            None => self.take_tcp_listed(root, namespace, is_start),
         }
         if is_needed {
             let began = self.listing.begin();

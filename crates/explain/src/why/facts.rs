@@ -8,7 +8,7 @@ mod datagrams;
 mod polling;
 mod readers;
 
-use super::functions::{Group, is_cryptographic, is_nameless, is_of_crypto_library};
+use super::functions::{Group, is_nameless, is_of_crypto_library, may_be_handshake};
 use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
@@ -358,11 +358,10 @@ impl<'a> Facts<'a> {
         Self::samples_in(thread, is_of_crypto_library)
     }
 
-    /// Returns the fraction of a thread's samples in crypto libraries and in cryptographic
-    /// functions of other files, such as those of Go's runtime library or of an OpenSSL that is
-    /// linked in.
+    /// Returns the fraction of a thread's samples in crypto libraries and in public-key functions of
+    /// other files, such as those of Go's runtime library or of an OpenSSL that is linked in.
     pub fn crypto(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        Self::samples_in(thread, is_cryptographic)
+        Self::samples_in(thread, may_be_handshake)
     }
 
     fn samples_in(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups of functions that point to a cause: cost classes of [`crate::classes`], or parts of them.
 
-use crate::classes::{class_and_part, class_of, is_whole_file};
+use crate::classes::{class_and_part, is_whole_file};
 use linerate_record::profile::CostClass;
 use linerate_record::why::FunctionTime;
 
@@ -79,11 +79,13 @@ pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     is_whole_file(file_name(function), CostClass::Crypto)
 }
 
-/// Returns whether a function of a program or library does cryptography, judged by its file or its
-/// name.
-pub(super) fn is_cryptographic(function: &FunctionTime) -> bool {
+/// Returns whether a function is in a crypto library, or its name is that of a public-key operation,
+/// as in a TLS handshake. Ciphers and hashes also do other work.
+pub(super) fn may_be_handshake(function: &FunctionTime) -> bool {
+    let public_key = (CostClass::Crypto, Some("public_key"));
     let file = file_name(function);
-    file != KERNEL && class_of(&function.name, file) == CostClass::Crypto
+    is_of_crypto_library(function)
+        || (file != KERNEL && class_and_part(&function.name, file) == public_key)
 }
 
 /// Returns whether a function has no symbol and is named by file and offset.
@@ -94,6 +96,7 @@ pub(super) fn is_nameless(function: &FunctionTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::class_of;
 
     /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]

@@ -34,11 +34,12 @@ pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
     let pending = sampled(counts.pending_share, counts.readings);
     let ended = facts.observation.ended_threads_cpus.unwrap_or(0.0);
-    let demand: f64 = facts.observation.threads.iter().map(ThreadActivity::demand).sum();
+    let demand = |thread: &ThreadActivity| facts.part_of_window(thread) * thread.demand();
+    let demand: f64 = facts.observation.threads.iter().map(demand).sum();
     let without = |share: f64| (share - demand - ended).max(0.0);
-    let requests = match counts.requests {
-        0 => on_brief_connections(facts),
-        requests => Some(requests),
+    let requests = match (counts.requests, on_brief_connections(facts)) {
+        (0, brief) => brief,
+        (lasting, brief) => Some(lasting.max(brief.unwrap_or(0))),
     };
     let each_s = |requests: u64| without(pending.value) * facts.elapsed() / requests as f64;
     if requests.is_some_and(|requests| requests > 0 && each_s(requests) < SHORTEST_S) {
@@ -49,13 +50,12 @@ pub(super) fn delayed(facts: &Facts<'_>) -> Option<Estimate> {
 }
 
 /// Returns the minimum number of requests on connections that last for only a few readings: one per
-/// connection; `None` if most connections last, or if other programs accepted some.
+/// connection, including those that other programs accepted; `None` if most connections last.
 fn on_brief_connections(facts: &Facts<'_>) -> Option<u64> {
     let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
     let (brief, lasting): (Vec<_>, Vec<_>) =
         accepted.partition(|socket| Facts::readings(socket).is_none());
-    let is_own = brief.len() > lasting.len() && !facts.is_unread("tcp_segments");
-    facts.protocol("Tcp.PassiveOpens").filter(|_| is_own)
+    facts.protocol("Tcp.PassiveOpens").filter(|_| brief.len() > lasting.len())
 }
 
 /// Returns the number of readings on which the counts of requests at servers are based.

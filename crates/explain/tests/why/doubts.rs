@@ -403,6 +403,9 @@ fn an_emulated_network_on_the_way_is_named() {
     let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by \
                     20 ms, and dropped 312 of them";
     assert_doubt(&with(netem.clone()), sentence);
+    // An interface that the program hardly uses.
+    let other = QdiscCounts { packets: 200, drops: 0, ..netem.clone() };
+    assert_eq!(explain(&with(other))[0].cause, NothingWrong);
     // The network of a laboratory without effect.
     let idle = QdiscCounts { delay_s: Some(0.000_1), drops: 0, ..netem };
     assert_eq!(explain(&with(idle))[0].cause, NothingWrong);

@@ -39,6 +39,13 @@ impl Sockets {
         }
     }
 
+    /// Adds a reading of all TCP sockets in /proc, which takes long with many.
+    pub(super) fn take_tcp_listed(&mut self, root: &Root, namespace: &Namespace, is_start: bool) {
+        let began = self.tcp_listing.begin();
+        self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
+        self.tcp_listing.end(began);
+    }
+
     /// Returns whether an open UDP socket is known only from /proc, where it cannot be read alone.
     pub(super) fn has_unqueried_udp(&self) -> bool {
         let udp = self.watched.values().filter(|one| one.kind == SocketKind::Udp);

@@ -13,8 +13,17 @@ use linerate_record::why::{PeerActivity, SocketCounts, SocketKind};
 pub(super) fn busy_server(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum CPU time of a server whose only thread may be busy all the time, in CPUs.
     const BUSY: f64 = 0.85;
+    /// Maximum CPU time of a server with one thread, with the error of accounting, in CPUs.
+    const ONE_THREAD: f64 = 1.1;
+    /// Fraction of time with requests at servers below which they do not matter.
+    const SELDOM: f64 = 0.1;
     let server = busiest_server(facts).filter(|server| server.cpus >= BUSY)?;
     let delayed = requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED);
+    let is_asked = requests::awaiting_servers(facts).is_none_or(|awaiting| awaiting.high >= SELDOM);
+    // A server with several busy threads may have room for more.
+    if !is_asked || (server.cpus > ONE_THREAD && delayed.is_none()) {
+        return None;
+    }
     let delayed = delayed.map_or_else(String::new, |delayed| {
         format!(
             " {} % of the time, a client is waiting for a reply while all threads of the program \

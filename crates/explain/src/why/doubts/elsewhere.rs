@@ -83,7 +83,9 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
     // IP counts the packets without an entry as discarded, in the namespace that sent them.
     let is_here = reason == "NEIGH_CREATEFAIL"
         && facts.protocol("Ip.OutDiscards").is_some_and(|here| 2 * here >= dropped);
-    if !losses::is_much(dropped, sent) || is_here != is_known {
+    let all = sent + facts.protocol("Ip6.OutRequests").unwrap_or(0);
+    // The drops are counted over all namespaces: the program cannot have sent more than it sent.
+    if !losses::is_much(dropped, sent) || is_here != is_known || (!is_here && all < dropped) {
         return None;
     }
     let (claim, whose) = match is_here {

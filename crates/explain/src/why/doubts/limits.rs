@@ -2,13 +2,14 @@
 //! Limits that are set on purpose, by the program itself or by an emulated network, and attempts
 //! to use up what the kernel keeps for connections.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Subject};
 use super::super::losses;
+use super::super::measure::Measure;
 use super::super::roles::is_accepted;
 use super::super::words::{milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::{BitsPerSecond, grouped};
-use linerate_record::why::{QdiscCounts, SocketCounts, TcpCounts};
+use linerate_record::why::{QdiscCounts, SocketCounts, SocketKind, TcpCounts};
 
 /// Ratio of bytes sent to bytes received above which a connection carries a stream, and not small
 /// requests and replies.
@@ -53,7 +54,10 @@ fn pauses_on(facts: &Facts<'_>, socket: &SocketCounts, tcp: &TcpCounts) -> bool 
 /// Returns the time for which a socket was open in the window, from the number of its readings.
 fn open_s(facts: &Facts<'_>, socket: &SocketCounts) -> f64 {
     let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
-    let most = facts.observation.sockets.iter().map(reads).max().unwrap_or(0).max(1);
+    // Other sockets than connections are read in turns of their own.
+    let is_tcp = |one: &&SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
+    let tcp = facts.observation.sockets.iter().filter(is_tcp);
+    let most = tcp.map(reads).max().unwrap_or(0).max(1);
     facts.elapsed() * reads(socket) as f64 / most as f64
 }
 
@@ -134,14 +138,24 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
 pub(in super::super) fn emulated_network(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum delay in seconds that is reported; it limits a client to 500 requests per second.
     const DELAY_S: f64 = 0.002;
+    /// Minimum fraction of its traffic that is the program's, and minimum ratio of its packets to
+    /// the program's.
+    const OWN: f64 = 0.1;
     let is_much = |qdisc: &QdiscCounts| {
         qdisc.delay_s.is_some_and(|delay| delay >= DELAY_S)
             || losses::is_much(qdisc.drops, qdisc.packets + qdisc.drops)
     };
-    let is_netem = |qdisc: &&QdiscCounts| qdisc.kind == "netem" && qdisc.packets > 0;
+    let packets = facts.packets().unwrap_or(0);
+    let carries = |interface, qdisc: &QdiscCounts| {
+        let own = Measure::OwnTraffic.of(facts, Subject::Qdisc(interface, qdisc));
+        let is_own = own.is_none_or(|own| own.value >= OWN);
+        qdisc.packets > 0 && is_own && qdisc.packets as f64 >= OWN * packets as f64
+    };
     let (interface, qdisc) = facts.observation.interfaces.iter().find_map(|interface| {
-        let qdisc = interface.qdiscs.iter().filter(is_netem).find(|qdisc| is_much(qdisc))?;
-        Some((&interface.name, qdisc))
+        let is_meant = |qdisc: &&QdiscCounts| {
+            qdisc.kind == "netem" && carries(interface, qdisc) && is_much(qdisc)
+        };
+        Some((&interface.name, interface.qdiscs.iter().find(is_meant)?))
     })?;
     let delay =
         qdisc.delay_s.map(|delay| format!("delays each packet by {}", milliseconds(1e3 * delay)));

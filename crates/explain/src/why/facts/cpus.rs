@@ -66,13 +66,16 @@ impl<'a> Facts<'a> {
         (!cpus.is_empty()).then(|| counted.map(|cpu| cpu.idle).sum())
     }
 
+    /// Returns the fraction of the window for which a thread was observed, 0 to 1. Its shares are
+    /// relative to that time.
+    pub fn part_of_window(&self, thread: &ThreadActivity) -> f64 {
+        (thread.elapsed_s / self.elapsed()).clamp(0.0, 1.0)
+    }
+
     /// Returns the total CPU time of all threads, in CPUs.
     pub fn used_cpus(&self) -> f64 {
-        let part = |thread: &ThreadActivity| match self.is_brief(thread) {
-            true => thread.elapsed_s / self.elapsed(),
-            false => 1.0,
-        };
-        let used = |one: &ThreadActivity| part(one) * one.share_of(ThreadState::is_on_cpu);
+        let used =
+            |one: &ThreadActivity| self.part_of_window(one) * one.share_of(ThreadState::is_on_cpu);
         self.observation.threads.iter().map(used).sum()
     }
 }

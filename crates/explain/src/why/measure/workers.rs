@@ -47,7 +47,8 @@ pub(super) fn storage_per_client(facts: &Facts<'_>) -> Option<Estimate> {
     const WAITS: f64 = 0.05;
     let clients = requests::counts(facts)?.pending_mean;
     let threads = facts.observation.threads.iter();
-    let waits = threads.filter_map(|thread| time_in(thread, Wait::Storage));
+    let waits = threads
+        .filter_map(|thread| Some(facts.part_of_window(thread) * time_in(thread, Wait::Storage)?));
     let waits: Vec<f64> = waits.filter(|share| *share >= WAITS).collect();
     let sum = if waits.len() < 2 { 0.0 } else { waits.iter().sum() };
     (clients > 0.0).then(|| share(sum).scale(1.0 / clients))

@@ -51,7 +51,8 @@ fn sources(facts: &Facts<'_>) -> impl Fn(u32) -> bool {
     };
     let clients = peers(&|socket| is_accepted(facts, socket));
     let servers = peers(&|socket| !is_accepted(facts, socket));
-    move |pid| clients.is_empty() || (clients.contains(&pid) && !servers.contains(&pid))
+    let accepts = facts.connections().any(|socket| is_accepted(facts, socket));
+    move |pid| !accepts || (clients.contains(&pid) && !servers.contains(&pid))
 }
 
 pub(super) fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
