@@ -9,7 +9,8 @@
 //! d = b * (segments of requests) - a * (segments of replies)
 //! ```
 //!
-//! has the same value, and while a request has no reply, it is larger by `a b`. The constant
+//! has the same value, and while a request has no reply, it is larger by `a b`. While a reply of
+//! several segments is incomplete, it is larger by less than that. The constant
 //! depends on how the connection began (a greeting, a TLS handshake), and is known once both states
 //! have been read; if all readings are of one state, the times of the last segments show which. `a`
 //! and `b` follow from the segments of many exchanges. If the difference drifts, or more than
@@ -20,11 +21,13 @@
 //! (a, b) = the ratio of the segments in the window, with a = 1 or b = 1
 //! d[i]   = b asked[i] - a answered[i]          for each reading i
 //! if max d - min d is at most IN_FLIGHT a b:  pending[i] = d[i] - min d >= a b
+//!   (requests of the program, which waits for whole replies: d[i] - min d >= 1)
 //! otherwise:  pending[i] = the request came last, a while ago
 //! ```
 //!
 //! `min d` is too high if a request was pending in every reading of a connection with several in
-//! flight, so that the number of pending requests is a lower bound.
+//! flight, or with replies that pause halfway (as Nagle's algorithm makes them), so that the number
+//! of pending requests is a lower bound.
 
 use linerate_linux::network::TcpInfo;
 
@@ -178,11 +181,14 @@ fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Optio
     if most - least > IN_FLIGHT * one {
         return None;
     }
-    let is_constant = most - least < one;
+    // The program also waits for the rest of a server's reply. The rest of its own replies may wait
+    // for a client that reads slowly, which is no delay of the program.
+    let pending = if asks == Asks::Program { 1 } else { one };
+    let is_constant = most - least < pending;
     let always = is_constant && is_always_pending(readings, asks, sends_pure_acks);
     let all = readings.iter().zip(&differences);
     Some(Turns {
-        all: all.map(|(reading, d)| turn(reading, always || d - least >= one)).collect(),
+        all: all.map(|(reading, d)| turn(reading, always || d - least >= pending)).collect(),
         exchanges: Some(exchanges),
     })
 }
@@ -269,6 +275,22 @@ mod tests {
         assert_eq!(pending(&replies_of_three, Asks::Peer), Some(vec![false, true, false, false]));
         let requests_of_two = [reading(0, 20, 10), reading(1, 42, 20), reading(2, 61, 30)];
         assert_eq!(pending(&requests_of_two, Asks::Peer), Some(vec![false, true, false]));
+    }
+
+    #[test]
+    fn the_rest_of_a_servers_reply_is_waited_for() {
+        // A request of one segment, and a reply of two, of which the second comes late. The next
+        // request follows at once, so the state after a whole reply is not read.
+        let readings: Vec<Reading> = [(0, 0), (10, 19), (20, 40), (30, 59), (40, 80)]
+            .iter()
+            .zip(0..)
+            .map(|(&(sent, received), tick)| reading(tick, received, sent))
+            .collect();
+        let expected = Some(vec![false, true, false, true, false]);
+        assert_eq!(pending(&readings, Asks::Program), expected);
+        // A client that has half of its reply may read slowly.
+        let swapped = readings.iter().map(|one| reading(one.tick, one.sent, one.received));
+        assert_eq!(pending(&swapped.collect::<Vec<_>>(), Asks::Peer), Some(vec![false; 5]));
     }
 
     #[test]
