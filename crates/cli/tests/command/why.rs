@@ -252,8 +252,11 @@ fn of_processes_in_several_namespaces_the_first_is_read() {
     if !has_namespaces() {
         return;
     }
-    let own = Started::new("sleep", &["60"]);
-    let other = Started::after_a_line("unshare", &["-Urn", "sh", "-c", "echo; exec sleep 60"]);
+    // Processes without sockets would miss nothing.
+    let script = "import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
+                  s.bind(('127.0.0.1',0))\nprint(flush=True)\nsys.stdin.read()";
+    let own = Started::after_a_line("python3", &["-c", script]);
+    let other = Started::after_a_line("unshare", &["-Urn", "python3", "-c", script]);
     let observation = observed(&["--time", "200ms", &own.pid(), &other.pid()]);
     let reasons = reasons(&observation, "other_namespaces");
     assert_eq!(reasons.len(), 1, "{:?}", observation.unread);

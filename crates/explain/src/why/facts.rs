@@ -358,8 +358,8 @@ impl<'a> Facts<'a> {
         Self::samples_in(thread, is_of_crypto_library)
     }
 
-    /// Returns the fraction of a thread's samples in crypto libraries and in public-key functions of
-    /// other files, such as those of Go's runtime library or of an OpenSSL that is linked in.
+    /// Returns the fraction of a thread's samples in crypto libraries and in public-key functions
+    /// of other files, such as those of Go's runtime library or of an OpenSSL that is linked in.
     pub fn crypto(&self, thread: &ThreadActivity) -> Option<Estimate> {
         Self::samples_in(thread, may_be_handshake)
     }

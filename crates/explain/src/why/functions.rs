@@ -79,8 +79,8 @@ pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     is_whole_file(file_name(function), CostClass::Crypto)
 }
 
-/// Returns whether a function is in a crypto library, or its name is that of a public-key operation,
-/// as in a TLS handshake. Ciphers and hashes also do other work.
+/// Returns whether a function is in a crypto library, or its name is that of a public-key
+/// operation, as in a TLS handshake. Ciphers and hashes also do other work.
 pub(super) fn may_be_handshake(function: &FunctionTime) -> bool {
     let public_key = (CostClass::Crypto, Some("public_key"));
     let file = file_name(function);

@@ -54,7 +54,7 @@ fn pauses_on(facts: &Facts<'_>, socket: &SocketCounts, tcp: &TcpCounts) -> bool 
 /// Returns the time for which a socket was open in the window, from the number of its readings.
 fn open_s(facts: &Facts<'_>, socket: &SocketCounts) -> f64 {
     let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
-    // Other sockets than connections are read in turns of their own.
+    // UDP sockets are read in a rotation of their own.
     let is_tcp = |one: &&SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
     let tcp = facts.observation.sockets.iter().filter(is_tcp);
     let most = tcp.map(reads).max().unwrap_or(0).max(1);
