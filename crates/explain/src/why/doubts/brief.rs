@@ -8,17 +8,12 @@ use super::Doubt;
 use linerate_record::units::three_digits;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
-/// Minimum CPU time of threads or processes that could not be observed, in CPUs, and minimum
-/// fraction of the program's CPU time.
-const UNSEEN_CPUS: f64 = 0.05;
-const UNSEEN_OF_ALL: f64 = 0.3;
-
 /// Detects threads that start and end within the window, such as one per connection, and use a
 /// large part of the program's CPU time.
 pub(super) fn threads(facts: &Facts<'_>) -> Option<Doubt> {
     let brief = facts.observation.ended_threads_cpus?;
     let observed = facts.used_cpus();
-    if brief < UNSEEN_CPUS || brief < UNSEEN_OF_ALL * (brief + observed) {
+    if !is_much(brief, observed) {
         return None;
     }
     let pid = facts.observation.watched.pids.first().copied().unwrap_or(0);
@@ -42,7 +37,7 @@ pub(super) fn threads(facts: &Facts<'_>) -> Option<Doubt> {
 pub(super) fn children(facts: &Facts<'_>) -> Option<Doubt> {
     let brief = children_cpus(facts)?;
     let observed = facts.used_cpus();
-    if brief < UNSEEN_CPUS || brief < UNSEEN_OF_ALL * (brief + observed) {
+    if !is_much(brief, observed) {
         return None;
     }
     let pid = facts.observation.watched.pids.first().copied().unwrap_or(0);
@@ -56,6 +51,14 @@ pub(super) fn children(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         format!("Count the processes that it starts: strace -f -c -e trace=process -p {pid}"),
     )
+}
+
+/// Returns whether threads or processes that could not be observed use a large part of the
+/// program's CPU time. Both times are in CPUs.
+fn is_much(unseen: f64, observed: f64) -> bool {
+    const CPUS: f64 = 0.05;
+    const OF_ALL: f64 = 0.3;
+    unseen >= CPUS && unseen >= OF_ALL * (unseen + observed)
 }
 
 /// Returns a sentence about the thread that waits longest for the only CPU in its affinity mask;

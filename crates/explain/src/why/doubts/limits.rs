@@ -19,46 +19,58 @@ const STREAMS: u64 = 20;
 /// takes several seconds.
 const REQUESTS_PER_S: f64 = 0.4;
 
+/// A connection that carries a stream.
+pub(in super::super) struct Stream<'a> {
+    socket: &'a SocketCounts,
+    tcp: &'a TcpCounts,
+    /// Time for which the connection was open in the window, in seconds, from the number of its
+    /// readings.
+    open_s: f64,
+}
+
+impl Stream<'_> {
+    /// Returns whether the connection had unacknowledged data for a small part of its time.
+    fn pauses(&self) -> bool {
+        /// Maximum fraction of the time with unacknowledged data.
+        const BUSY: f64 = 0.2;
+        self.tcp.busy_s <= BUSY * self.open_s
+    }
+}
+
 /// Returns the connections that carry streams of the program, and not replies to one request after
 /// another.
-pub(in super::super) fn streams<'a>(
-    facts: &Facts<'a>,
-) -> impl Iterator<Item = (&'a SocketCounts, &'a TcpCounts)> {
-    let most = |socket: &SocketCounts| (REQUESTS_PER_S * open_s(facts, socket)).max(1.0);
-    let is_stream = |socket: &SocketCounts, tcp: &TcpCounts| {
-        tcp.bytes_acked >= STREAMS * tcp.bytes_received
-            && tcp.data_segments_in.is_none_or(|asked| asked as f64 <= most(socket))
+pub(in super::super) fn streams<'a>(facts: &Facts<'a>) -> Vec<Stream<'a>> {
+    let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
+    // UDP sockets are read in a rotation of their own.
+    let is_tcp = |one: &&SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
+    let sockets = facts.observation.sockets.iter().filter(is_tcp);
+    let most = sockets.map(reads).max().unwrap_or(0).max(1);
+    let stream = |socket: &'a SocketCounts| {
+        let open_s = facts.elapsed() * reads(socket) as f64 / most as f64;
+        Some(Stream { socket, tcp: socket.tcp.as_ref()?, open_s })
     };
-    let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    sends.filter(|(socket, tcp)| is_stream(socket, tcp)).collect::<Vec<_>>().into_iter()
+    let is_stream = |stream: &Stream<'_>| {
+        let most = (REQUESTS_PER_S * stream.open_s).max(1.0);
+        stream.tcp.bytes_acked >= STREAMS * stream.tcp.bytes_received
+            && stream.tcp.data_segments_in.is_none_or(|asked| asked as f64 <= most)
+    };
+    facts.connections().filter_map(stream).filter(is_stream).collect()
+}
+
+/// Returns the bytes sent on streams.
+pub(in super::super) fn sent_on<'s, 'a: 's>(
+    streams: impl IntoIterator<Item = &'s Stream<'a>>,
+) -> u64 {
+    streams.into_iter().map(|stream| stream.tcp.bytes_acked).sum()
 }
 
 /// Returns whether most bytes of streams are sent on connections that had nothing to send for most
 /// of the time. The kernel's mark for delivered bytes (`app_limited`) does not show it if the
 /// program sends more at once than the congestion window holds, and then pauses.
 pub(in super::super) fn pauses(facts: &Facts<'_>) -> bool {
-    let all: u64 = streams(facts).map(|(_, tcp)| tcp.bytes_acked).sum();
-    let pausing = streams(facts).filter(|(socket, tcp)| pauses_on(facts, socket, tcp));
-    let pausing: u64 = pausing.map(|(_, tcp)| tcp.bytes_acked).sum();
-    all > 0 && 2 * pausing > all
-}
-
-/// Returns whether a connection had unacknowledged data for a small part of the time for which it
-/// was read.
-fn pauses_on(facts: &Facts<'_>, socket: &SocketCounts, tcp: &TcpCounts) -> bool {
-    /// Maximum fraction of the time with unacknowledged data.
-    const BUSY: f64 = 0.2;
-    tcp.busy_s <= BUSY * open_s(facts, socket)
-}
-
-/// Returns the time for which a socket was open in the window, from the number of its readings.
-fn open_s(facts: &Facts<'_>, socket: &SocketCounts) -> f64 {
-    let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
-    // UDP sockets are read in a rotation of their own.
-    let is_tcp = |one: &&SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
-    let tcp = facts.observation.sockets.iter().filter(is_tcp);
-    let most = tcp.map(reads).max().unwrap_or(0).max(1);
-    facts.elapsed() * reads(socket) as f64 / most as f64
+    let streams = streams(facts);
+    let all = sent_on(&streams);
+    all > 0 && 2 * sent_on(streams.iter().filter(|stream| stream.pauses())) > all
 }
 
 /// Detects a server that pauses within its responses: clients wait for the rest, nothing is left to
@@ -73,25 +85,23 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     /// Fraction of the sent bytes above which bytes that the program received on connections that
     /// it opened may be those that it passes on.
     const PASSED_ON: f64 = 0.5;
-    let is_response = |socket: &SocketCounts, tcp: &TcpCounts| {
-        let open_s = open_s(facts, socket);
-        is_accepted(facts, socket)
-            && tcp.bytes_acked as f64 >= RATE * open_s
-            && tcp.delivering_share.is_some_and(|share| share >= STEADY)
-            && tcp.data_segments_in.is_some()
-            && pauses_on(facts, socket, tcp)
+    let is_response = |stream: &&Stream<'_>| {
+        is_accepted(facts, stream.socket)
+            && stream.tcp.bytes_acked as f64 >= RATE * stream.open_s
+            && stream.tcp.delivering_share.is_some_and(|share| share >= STEADY)
+            && stream.tcp.data_segments_in.is_some()
+            && stream.pauses()
     };
-    let is_response = |(socket, tcp): &(&SocketCounts, &TcpCounts)| is_response(socket, tcp);
-    let responses: Vec<_> = streams(facts).filter(is_response).collect();
-    let sent: u64 = responses.iter().map(|(_, tcp)| tcp.bytes_acked).sum();
-    let all: u64 = streams(facts).map(|(_, tcp)| tcp.bytes_acked).sum();
+    let streams = streams(facts);
+    let responses: Vec<&Stream<'_>> = streams.iter().filter(is_response).collect();
+    let (sent, all) = (sent_on(responses.iter().copied()), sent_on(&streams));
     let opened = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let supplied: u64 = opened.filter_map(|one| Some(one.tcp.as_ref()?.bytes_received)).sum();
     if 2 * sent <= all || supplied as f64 >= PASSED_ON * sent as f64 {
         return None;
     }
-    let busy: f64 = responses.iter().map(|(_, tcp)| tcp.busy_s).sum();
-    let open: f64 = responses.iter().map(|(socket, _)| open_s(facts, socket)).sum();
+    let busy: f64 = responses.iter().map(|stream| stream.tcp.busy_s).sum();
+    let open: f64 = responses.iter().map(|stream| stream.open_s).sum();
     let rate = BitsPerSecond(8.0 * sent as f64 / open);
     let connections = match responses.len() {
         1 => "1 connection".to_owned(),

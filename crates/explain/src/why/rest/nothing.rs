@@ -147,7 +147,7 @@ fn streams(facts: &Facts<'_>) -> bool {
     let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
     let sent: u64 = tcps().map(|tcp| tcp.bytes_acked).sum();
     let received: u64 = tcps().map(|tcp| tcp.bytes_received).sum();
-    let on_streams: u64 = doubts::streams(facts).map(|(_, tcp)| tcp.bytes_acked).sum();
+    let on_streams = doubts::sent_on(&doubts::streams(facts));
     sends_less(facts) && sent > received && 2 * on_streams > sent
 }
 

@@ -36,6 +36,18 @@ const KEEP_PROCESSES: &str = "Keep processes running and pass them the work (a p
 const CHEAPER_START: &str = "posix_spawn or vfork instead of fork, and a small static executable, \
                              make each start cheaper";
 
+const ON_TIMER: Condition =
+    at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck");
+const NOT_ON_INPUT: Condition =
+    at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests");
+const NOT_POLLING: Condition = at_most(
+    M::SleepsPerPacket,
+    3.0,
+    "a thread that polls for requests on a timer sleeps more often",
+);
+const WORKS_ALONE: Condition =
+    at_most(M::WorkingThreads, 1.0, "no other thread works during the wait");
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ChildProcesses,
@@ -178,7 +190,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Storage), 0.1, "below that, the gain is within the noise"),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            WORKS_ALONE,
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
@@ -272,7 +284,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.5,
                 "other requests are waiting in at least half of the readings",
             ),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            WORKS_ALONE,
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
@@ -296,7 +308,7 @@ pub(super) const RULES: &[Rule] = &[
                 0.5,
                 "connections are waiting in at least half of the readings",
             ),
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
+            ON_TIMER,
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
             at_most(M::Demand, 0.7, "its threads have headroom"),
             NO_OTHER_WAITS,
@@ -318,16 +330,12 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::TimerSleep,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
+            ON_TIMER,
+            NOT_ON_INPUT,
             at_least(M::Answers, 1.0, "meanwhile, the peer is waiting for the reply"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
-            at_most(
-                M::SleepsPerPacket,
-                3.0,
-                "a thread that polls for requests on a timer sleeps more often",
-            ),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            NOT_POLLING,
+            WORKS_ALONE,
             NO_OTHER_WAITS,
             at_most(M::WorkWithoutTimers, BACKGROUND, MERELY_BACKGROUND),
         ],
@@ -347,17 +355,13 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::TimerSleep,
         scope: Scope::Sockets,
         conditions: &[
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for requests"),
+            ON_TIMER,
+            NOT_ON_INPUT,
             at_least(M::AnswersDatagrams, 1.0, "meanwhile, the peers are waiting for replies"),
             at_least(M::QueueWaits, 0.85, "a request is waiting during nearly every sleep"),
             at_least(M::SleepsPerPacket, 0.8, "about one sleep per request"),
-            at_most(
-                M::SleepsPerPacket,
-                3.0,
-                "a thread that polls for requests on a timer sleeps more often",
-            ),
-            at_most(M::WorkingThreads, 1.0, "no other thread works during the wait"),
+            NOT_POLLING,
+            WORKS_ALONE,
             NO_OTHER_WAITS,
             at_most(M::WorkWithoutTimers, BACKGROUND, MERELY_BACKGROUND),
         ],
