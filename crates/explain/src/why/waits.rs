@@ -27,35 +27,6 @@ pub enum Wait {
     Unknown,
 }
 
-/// Calls that return when input has arrived, and the kernel functions in which they sleep. With a
-/// timeout, they may also return without input; which of the two happened is unknown.
-const INPUT: &[&str] = &[
-    "accept",
-    "accept4",
-    "do_epoll_wait",
-    "do_poll",
-    "do_select",
-    "do_sys_poll",
-    "ep_poll",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "io_getevents",
-    "io_pgetevents",
-    "io_uring_enter",
-    "pause",
-    "poll",
-    "poll_schedule_timeout",
-    "ppoll",
-    "pselect6",
-    "recvfrom",
-    "recvmmsg",
-    "recvmsg",
-    "rt_sigsuspend",
-    "rt_sigtimedwait",
-    "select",
-];
-
 const THREAD: &[&str] =
     &["futex", "futex_wait", "futex_waitv", "io_wq_worker", SleepTime::JOIN, "wait4", "waitid"];
 
@@ -122,7 +93,7 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
         Wait::Thread
     } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
         Wait::Storage
-    } else if is_in(INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
+    } else if is_in(SleepTime::INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
         Wait::Input
     } else {
         Wait::Other

@@ -3,30 +3,11 @@
 //! socket of a parent that only supervises them.
 
 use super::Sockets;
-use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
 /// Difference in CPU demand, as a fraction of a CPU, above which it tells which process serves a
 /// socket. A parent that only supervises demands less.
 const DEMAND: f64 = 0.01;
-
-/// Calls in which a process without work sleeps: they wait for connections, packets or signals.
-const IDLE: [&str; 15] = [
-    "accept",
-    "accept4",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "pause",
-    "poll",
-    "ppoll",
-    "pselect6",
-    "recvfrom",
-    "recvmmsg",
-    "recvmsg",
-    "rt_sigsuspend",
-    "rt_sigtimedwait",
-    "select",
-];
 
 impl Sockets {
     /// Sets the process of each listening or UDP socket that several processes have open to the one
@@ -56,7 +37,8 @@ fn server(owner: u32, sharers: &[u32], threads: &[ThreadActivity]) -> u32 {
     });
     let idles = |pid| {
         let least = of(pid).map(|thread| {
-            let idle = thread.asleep_on.iter().filter(|one| IDLE.contains(&one.on.as_str()));
+            let idle =
+                thread.asleep_on.iter().filter(|one| SleepTime::INPUT.contains(&one.on.as_str()));
             idle.map(|sleep| sleep.share).sum::<f64>()
         });
         least.fold(1.0, f64::min)

@@ -219,6 +219,35 @@ impl SleepTime {
     pub const STOPPED: &str = "stopped";
     /// Value of [`Self::on`] for a thread that the cgroup freezer has stopped.
     pub const FROZEN: &str = "frozen";
+    /// Values of [`Self::on`] for calls that return when input has arrived, and for the kernel
+    /// functions in which they sleep. With a timeout, they may also return without input; which of
+    /// the two happened is unknown.
+    pub const INPUT: &'static [&'static str] = &[
+        "accept",
+        "accept4",
+        "do_epoll_wait",
+        "do_poll",
+        "do_select",
+        "do_sys_poll",
+        "ep_poll",
+        "epoll_pwait",
+        "epoll_pwait2",
+        "epoll_wait",
+        "io_getevents",
+        "io_pgetevents",
+        "io_uring_enter",
+        "pause",
+        "poll",
+        "poll_schedule_timeout",
+        "ppoll",
+        "pselect6",
+        "recvfrom",
+        "recvmmsg",
+        "recvmsg",
+        "rt_sigsuspend",
+        "rt_sigtimedwait",
+        "select",
+    ];
     /// Value of [`Self::on`] for a thread that waits for another thread to end.
     pub const JOIN: &str = "pthread_join";
     /// Value of [`Self::on`] for a thread whose system call could not be read.
