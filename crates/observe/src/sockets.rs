@@ -5,6 +5,7 @@
 //! processes have opened new ones or have TCP connections. Known sockets are read individually at
 //! the end of each slice. Closed sockets keep their last readings.
 
+mod alternation;
 mod census;
 mod connections;
 mod exchanges;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long requests on the program's TCP connections wait for replies, estimated by sampling.
 
+use super::alternation::{Alternation, Idle};
 use super::turns::{Asks, Turns};
 use super::watched::Watched;
 use linerate_record::stats::share_interval;
@@ -65,8 +66,11 @@ pub(super) fn requests<'a>(
         false => (active, count_waiting(&quiet, is_accepted)),
     };
     let mut requests = Requests::default();
-    for socket in connections.iter().filter(|socket| !is_stream(socket)) {
-        requests.add(socket, is_accepted(socket));
+    let alternating = || connections.iter().copied().filter(|socket| !is_stream(socket));
+    let idle = idle_states(alternating(), is_accepted);
+    for socket in alternating() {
+        let service = service(socket, is_accepted(socket));
+        requests.add(socket, is_accepted(socket), idle.get(&service).copied().flatten());
     }
     let of = |accepted: bool| {
         connections.iter().filter(move |one| is_accepted(one) == accepted && !is_stream(one))
@@ -77,6 +81,36 @@ pub(super) fn requests<'a>(
     let of_servers = looks.len() >= LOOKS_MIN && are_brief(of(false), looks);
     let of_servers = of_servers.then_some(looks);
     (requests.connections > 0).then(|| requests.counts(silent, of_servers, elapsed_s))
+}
+
+/// Returns the end that sends requests.
+fn asks(is_accepted: bool) -> Asks {
+    if is_accepted { Asks::Peer } else { Asks::Program }
+}
+
+/// A service of this program or of another: who accepted the connection, and the address (or the
+/// local port of connections that the program accepted).
+type Service = (bool, String);
+
+fn service(socket: &Watched, is_accepted: bool) -> Service {
+    let own = || socket.port().map(|port| port.to_string());
+    let address = if is_accepted { own() } else { socket.remote.clone() };
+    (is_accepted, address.unwrap_or_default())
+}
+
+/// Returns the state of each service's connections without a pending request, where it is known.
+fn idle_states<'a>(
+    connections: impl Iterator<Item = &'a Watched>,
+    is_accepted: impl Fn(&Watched) -> bool,
+) -> BTreeMap<Service, Option<Idle>> {
+    let mut services = BTreeMap::<Service, Vec<Alternation>>::new();
+    for socket in connections {
+        let is_accepted = is_accepted(socket);
+        if let Some(alternation) = socket.alternation(asks(is_accepted)) {
+            services.entry(service(socket, is_accepted)).or_default().push(alternation);
+        }
+    }
+    services.into_iter().map(|(service, all)| (service, Idle::of(&all))).collect()
 }
 
 /// Returns whether most of these connections began and ended within the window.
@@ -94,8 +128,8 @@ fn are_brief<'a>(
 }
 
 impl Requests {
-    fn add(&mut self, socket: &Watched, is_accepted: bool) {
-        let turns = socket.turns(if is_accepted { Asks::Peer } else { Asks::Program });
+    fn add(&mut self, socket: &Watched, is_accepted: bool, idle: Option<Idle>) {
+        let turns = socket.turns(asks(is_accepted), idle);
         note(&mut self.readings, &turns, socket, is_accepted);
         self.connections += u64::from(is_accepted);
         let Some(exchanges) = turns.exchanges.filter(|_| is_accepted && socket.is_whole()) else {
@@ -186,7 +220,8 @@ impl Pending {
 
 /// Counts accepted connections on which a request had no reply in more than 95 % of the readings.
 fn count_waiting(sockets: &[&Watched], is_accepted: impl Fn(&Watched) -> bool) -> u64 {
-    let waits = |socket: &&&Watched| is_accepted(socket) && socket.turns(Asks::Peer).share() > 0.95;
+    let waits =
+        |socket: &&&Watched| is_accepted(socket) && socket.turns(Asks::Peer, None).share() > 0.95;
     sockets.iter().filter(waits).count() as u64
 }
 

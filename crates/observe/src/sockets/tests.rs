@@ -256,6 +256,27 @@ fn requests_of_all_connections_are_read_together() {
 }
 
 #[test]
+fn a_client_that_always_waits_is_counted_as_waiting() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.extend((1..=4).map(|inode| (inode, 7)));
+    for n in 0..10 {
+        sockets.tick = n;
+        let connection = |inode, ahead| {
+            tcp(inode, "10.0.0.1:80", &format!("10.0.0.2:{inode}"), 10 * n + ahead, 10 * n)
+        };
+        let listening = tcp(1, "10.0.0.1:80", "", 0, 0);
+        // One client is read once between a reply and the next request, another one never, and a
+        // third never waits.
+        let all =
+            vec![listening, connection(2, u32::from(n != 5)), connection(3, 1), connection(4, 0)];
+        sockets.take_inet(all, n == 0);
+    }
+    let counts = sockets.requests(1.0).expect("requests");
+    assert_eq!((counts.readings, counts.connections), (10, 3));
+    assert_eq!((counts.pending_share, counts.pending_mean), (1.0, 1.9));
+}
+
+#[test]
 fn udp_sockets_that_the_kernel_cannot_list_are_read_from_proc() {
     use std::os::fd::AsRawFd;
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");

@@ -25,18 +25,18 @@
 //! otherwise:  pending[i] = the request came last, a while ago
 //! ```
 //!
-//! `min d` is too high if a request was pending in every reading of a connection with several in
-//! flight, or with replies that pause halfway (as Nagle's algorithm makes them), so that the number
-//! of pending requests is a lower bound.
+//! `min d` is too high if a request was pending in every reading of a connection, which is common if
+//! the next request follows each reply at once. Connections to one service usually begin alike, so
+//! that `b (segments of requests) - a (segments of replies)`, counted since each was opened, has one
+//! value `D` on all of them while no request is pending ([`Idle`]). One connection that was read in
+//! both states shows `D`; on the others, a constant `D + a b` is a request in every reading.
+//!
+//! Otherwise, `min d` remains too high on a connection with several requests in flight, or with
+//! replies that pause halfway (as Nagle's algorithm makes them), so that the number of pending
+//! requests is a lower bound.
 
+use super::alternation::{Alternation, Idle, SEGMENTS_MAX};
 use linerate_linux::network::TcpInfo;
-
-/// Maximum number of requests in flight.
-const IN_FLIGHT: i64 = 3;
-/// Minimum number of exchanges from which `a` and `b` are determined.
-const EXCHANGES_MIN: u32 = 20;
-/// Maximum number of segments of a request or reply.
-const SEGMENTS_MAX: u32 = 16;
 
 /// The end that sends requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +125,14 @@ pub(super) struct Turns {
 impl Turns {
     /// Determines for each reading of a connection whether a request was pending. `sends_pure_acks`
     /// is whether the peer acknowledges replies with segments without data.
-    pub(super) fn of(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Self {
-        by_segments(readings, asks, sends_pure_acks).unwrap_or_else(|| Self {
+    /// `idle` is the state of connections to the same service without a pending request, if known.
+    pub(super) fn of(
+        readings: &[Reading],
+        asks: Asks,
+        sends_pure_acks: bool,
+        idle: Option<Idle>,
+    ) -> Self {
+        by_segments(readings, asks, sends_pure_acks, idle).unwrap_or_else(|| Self {
             all: readings
                 .iter()
                 .map(|reading| turn(reading, is_last(reading, asks, sends_pure_acks)))
@@ -146,7 +152,8 @@ fn turn(reading: &Reading, is_pending: bool) -> Turn {
     Turn { tick: reading.tick, is_pending, is_late: is_pending && reading.last != Last::Now }
 }
 
-fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
+/// Returns the segments of requests and of replies, since the connection was opened.
+pub(super) fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
     match asks {
         Asks::Peer => (reading.received, reading.sent),
         Asks::Program => (reading.sent, reading.received),
@@ -155,41 +162,20 @@ fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
 
 /// Determines from segment counts when a request was pending; `None` if requests and replies do not
 /// alternate regularly.
-fn by_segments(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<Turns> {
-    let first = of_requests_and_replies(readings.first()?, asks);
-    let since = |reading: &Reading| {
-        let (asked, answered) = of_requests_and_replies(reading, asks);
-        (asked.wrapping_sub(first.0), answered.wrapping_sub(first.1))
-    };
-    let (asked, answered) = since(readings.last()?);
-    let (of_request, of_reply) = match (asked, answered) {
-        (0, _) | (_, 0) => return None,
-        (asked, answered) if answered >= asked => (1, rounded(answered, asked)),
-        (asked, answered) => (rounded(asked, answered), 1),
-    };
-    let exchanges = asked / of_request;
-    if exchanges < EXCHANGES_MIN || of_request.max(of_reply) > SEGMENTS_MAX {
-        return None;
-    }
-    let difference = |reading: &Reading| {
-        let (asked, answered) = since(reading);
-        i64::from(of_reply) * i64::from(asked) - i64::from(of_request) * i64::from(answered)
-    };
-    let differences: Vec<i64> = readings.iter().map(difference).collect();
-    let (least, most) = (*differences.iter().min()?, *differences.iter().max()?);
-    let one = i64::from(of_request * of_reply);
-    if most - least > IN_FLIGHT * one {
-        return None;
-    }
-    // The program also waits for the rest of a server's reply. The rest of its own replies may wait
-    // for a client that reads slowly, which is no delay of the program.
-    let pending = if asks == Asks::Program { 1 } else { one };
-    let is_constant = most - least < pending;
-    let always = is_constant && is_always_pending(readings, asks, sends_pure_acks);
-    let all = readings.iter().zip(&differences);
+fn by_segments(
+    readings: &[Reading],
+    asks: Asks,
+    sends_pure_acks: bool,
+    idle: Option<Idle>,
+) -> Option<Turns> {
+    let all = Alternation::of(readings, asks)?;
+    let always = idle.is_some_and(|idle| all.is_ahead_of(idle))
+        || all.is_constant() && is_always_pending(readings, asks, sends_pure_acks);
+    let is_pending = |difference: &i64| always || difference - all.least >= all.pending;
+    let each = readings.iter().zip(&all.differences);
     Some(Turns {
-        all: all.map(|(reading, d)| turn(reading, always || d - least >= pending)).collect(),
-        exchanges: Some(exchanges),
+        all: each.map(|(reading, difference)| turn(reading, is_pending(difference))).collect(),
+        exchanges: Some(all.exchanges),
     })
 }
 
@@ -203,10 +189,6 @@ fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) ->
     let has = |last| readings.iter().any(|reading| reading.last == last);
     let either = asks == Asks::Peer && !sends_pure_acks && has(Last::Either);
     !has(reply) && (has(request) || either)
-}
-
-fn rounded(larger: u32, smaller: u32) -> u32 {
-    (f64::from(larger) / f64::from(smaller)).round() as u32
 }
 
 /// Returns whether one end sends many segments for each one from the other, so that they cannot be
@@ -247,7 +229,7 @@ mod tests {
     }
 
     fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {
-        let turns = by_segments(readings, asks, false)?;
+        let turns = by_segments(readings, asks, false, None)?;
         Some(turns.all.into_iter().map(|turn| turn.is_pending).collect())
     }
 
@@ -260,8 +242,8 @@ mod tests {
             (0..).zip(readings).map(|(tick, (r, s))| reading(tick, r, s)).collect();
         let expected = Some(vec![false, true, false, true]);
         assert_eq!(pending(&readings, Asks::Peer), expected);
-        assert_eq!(Turns::of(&readings, Asks::Peer, false).share(), 0.5);
-        assert_eq!(Turns::of(&readings, Asks::Peer, false).exchanges, Some(31));
+        assert_eq!(Turns::of(&readings, Asks::Peer, false, None).share(), 0.5);
+        assert_eq!(Turns::of(&readings, Asks::Peer, false, None).exchanges, Some(31));
         // The other end sees the same, with sent and received exchanged.
         let swapped = readings.iter().map(|one| reading(one.tick, one.sent, one.received));
         assert_eq!(pending(&swapped.collect::<Vec<_>>(), Asks::Program), expected);
@@ -294,6 +276,25 @@ mod tests {
     }
 
     #[test]
+    fn one_connection_shows_the_idle_state_of_all_to_the_same_service() {
+        // A greeting of one segment each; the next request follows each reply at once.
+        let always = |ahead: u32| [reading(0, 11, 10 + ahead), reading(1, 61, 60 + ahead)];
+        let both = [reading(0, 5, 5), reading(1, 40, 39), reading(2, 70, 70)];
+        let of = |readings: &[Reading]| Alternation::of(readings, Asks::Peer).expect("requests");
+        let idle = Idle::of(&[of(&always(0)), of(&both), of(&always(1))]);
+        assert!(idle.is_some());
+        let share =
+            |readings: &[Reading], idle| Turns::of(readings, Asks::Peer, false, idle).share();
+        assert_eq!([share(&always(0), idle), share(&always(1), idle)], [1.0, 0.0]);
+        assert!((share(&both, idle) - 1.0 / 3.0).abs() < 1e-9);
+        // Without such a connection, or if connections begin differently, nothing is known.
+        assert_eq!(share(&always(0), None), 0.0);
+        assert_eq!(Idle::of(&[of(&always(0)), of(&always(1))]), None);
+        let other = [reading(0, 5, 2), reading(1, 40, 36), reading(2, 70, 67)];
+        assert_eq!(Idle::of(&[of(&both), of(&other)]), None);
+    }
+
+    #[test]
     fn messages_without_replies_are_no_requests() {
         let messages = |sent: u32| [reading(0, 5, 5), reading(1, 500, 5 + sent)];
         assert!(is_one_way(&messages(0)) && is_one_way(&messages(10)));
@@ -307,7 +308,7 @@ mod tests {
             let readings = (0_u32..).zip(all);
             let readings: Vec<Reading> =
                 readings.map(|(n, &last)| Reading { last, ..reading(n, 50 * n, 50 * n) }).collect();
-            let share = |asks, itself| Turns::of(&readings, asks, itself).share();
+            let share = |asks, itself| Turns::of(&readings, asks, itself, None).share();
             [share(Asks::Peer, false), share(Asks::Peer, true), share(Asks::Program, false)]
         };
         assert_eq!(of(&[Last::Either, Last::Now, Last::Either]), [1.0, 0.0, 0.0]);
@@ -378,14 +379,14 @@ mod tests {
     #[test]
     fn long_waits_show_in_the_times_of_the_last_segments() {
         let of = |received, sent, last| Reading { tick: 0, received, sent, last };
-        let share = |one: Reading, asks| Turns::of(&[one], asks, false).share();
+        let share = |one: Reading, asks| Turns::of(&[one], asks, false, None).share();
         assert_eq!(share(of(5, 5, Last::Received), Asks::Peer), 1.0);
-        assert!(Turns::of(&[of(5, 5, Last::Received)], Asks::Peer, false).all[0].is_late);
-        assert!(!Turns::of(&[of(1, 0, Last::Now)], Asks::Peer, false).all[0].is_late);
+        assert!(Turns::of(&[of(5, 5, Last::Received)], Asks::Peer, false, None).all[0].is_late);
+        assert!(!Turns::of(&[of(1, 0, Last::Now)], Asks::Peer, false, None).all[0].is_late);
         assert_eq!(share(of(5, 5, Last::Sent), Asks::Peer), 0.0);
         assert_eq!(share(of(5, 5, Last::Sent), Asks::Program), 1.0);
         assert_eq!(share(of(5, 5, Last::Either), Asks::Peer), 1.0);
-        assert_eq!(Turns::of(&[of(5, 5, Last::Either)], Asks::Peer, true).share(), 0.0);
+        assert_eq!(Turns::of(&[of(5, 5, Last::Either)], Asks::Peer, true, None).share(), 0.0);
         // A connection without requests.
         assert_eq!(share(of(0, 0, Last::Either), Asks::Peer), 0.0);
         // The first request of a connection.

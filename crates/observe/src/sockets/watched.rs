@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A socket: its readings, and the resulting counts over the window.
 
+use super::alternation::{Alternation, Idle};
 use super::canonical;
 use super::turns::{Asks, Reading, Turns, is_one_way};
 use linerate_linux::clock_tick_ms;
@@ -258,7 +259,7 @@ impl Watched {
             rtt_variation_s: Some(f64::from(now.rtt_variation_us) / 1e6),
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
             corked_share: Some(self.corked as f64 / self.reads.max(1) as f64),
-            unanswered_share: Some(self.turns(Asks::Peer).share()),
+            unanswered_share: Some(self.turns(Asks::Peer, None).share()),
             delivering_share: Some(self.delivering as f64 / self.reads.max(1) as f64),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
@@ -271,8 +272,9 @@ impl Watched {
     }
 
     /// Returns, for each reading, whether a request was pending. `asks` is the end that sends
-    /// requests.
-    pub(super) fn turns(&self, asks: Asks) -> Turns {
+    /// requests, and `idle` is the state of connections to the same service without a pending one,
+    /// if known.
+    pub(super) fn turns(&self, asks: Asks, idle: Option<Idle>) -> Turns {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
         let now = of(&self.last).unwrap_or_default();
         let before = self.first.as_ref().and_then(of).unwrap_or_default();
@@ -280,7 +282,12 @@ impl Watched {
         let segments = now.segments_in.wrapping_sub(before.segments_in);
         // Each reply that is acknowledged separately needs a segment without data.
         let sends_pure_acks = 2 * (segments - with_data.min(segments)) > with_data;
-        Turns::of(&self.readings, asks, sends_pure_acks)
+        Turns::of(&self.readings, asks, sends_pure_acks, idle)
+    }
+
+    /// Returns how requests and replies alternate, if they do so regularly.
+    pub(super) fn alternation(&self, asks: Asks) -> Option<Alternation> {
+        Alternation::of(&self.readings, asks)
     }
 
     pub(super) fn counts(&self, inode: u64, pid: u32, peer: Option<&u32>) -> SocketCounts {
