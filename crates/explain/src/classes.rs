@@ -49,10 +49,10 @@ pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str
     RULES.iter().find(holds).map_or((other, None), |rule| (rule.class, rule.part))
 }
 
-/// Returns whether the list assigns an entire file, such as a crypto library, to this class.
-pub fn is_whole_file(file: &str, class: CostClass) -> bool {
-    let is_named = |rule: &Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
-    RULES.iter().any(|rule| rule.class == class && is_named(rule))
+/// Returns the kind of work to which the list assigns an entire file, such as a crypto library.
+pub fn class_of_file(file: &str) -> Option<CostClass> {
+    let is_named = |rule: &&Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
+    RULES.iter().find(is_named).map(|rule| rule.class)
 }
 
 impl File {

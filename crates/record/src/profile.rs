@@ -242,6 +242,8 @@ pub enum CostClass {
     Segmentation,
     /// Encrypting, decrypting and hashing.
     Crypto,
+    /// Compressing and decompressing.
+    Compression,
     /// Time in NIC drivers and the kernel's network device layer.
     Driver,
     /// Scheduling, waking and switching threads.
@@ -261,7 +263,7 @@ pub enum CostClass {
 
 impl CostClass {
     /// All kinds of work, in table order, without `Unknown`.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Copy,
         Self::Checksum,
         Self::Allocation,
@@ -271,6 +273,7 @@ impl CostClass {
         Self::Filter,
         Self::Segmentation,
         Self::Crypto,
+        Self::Compression,
         Self::Driver,
         Self::Scheduler,
         Self::Polling,
@@ -291,6 +294,7 @@ impl CostClass {
             Self::Filter => "filter",
             Self::Segmentation => "segmentation",
             Self::Crypto => "crypto",
+            Self::Compression => "compression",
             Self::Driver => "driver",
             Self::Scheduler => "scheduler",
             Self::Polling => "polling",

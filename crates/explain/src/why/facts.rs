@@ -8,7 +8,7 @@ mod datagrams;
 mod polling;
 mod readers;
 
-use super::functions::{Group, is_nameless, is_of_crypto_library, may_be_handshake};
+use super::functions::{Group, is_known, is_of_crypto_library, may_be_handshake};
 use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
@@ -346,11 +346,10 @@ impl<'a> Facts<'a> {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// Returns the fraction of a thread's samples in named functions or crypto libraries.
+    /// Returns the fraction of a thread's samples in named functions, and in libraries with a single
+    /// purpose, such as crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        Self::samples_in(thread, |function| {
-            !is_nameless(function) || is_of_crypto_library(function)
-        })
+        Self::samples_in(thread, is_known)
     }
 
     /// Returns the fraction of a thread's samples in crypto libraries.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups of functions that point to a cause: cost classes of [`crate::classes`], or parts of them.
 
-use crate::classes::{class_and_part, is_whole_file};
+use crate::classes::{class_and_part, class_of_file};
 use linerate_record::profile::CostClass;
 use linerate_record::why::FunctionTime;
 
@@ -70,13 +70,14 @@ impl Group {
 /// File name that stands for the kernel.
 const KERNEL: &str = "kernel";
 
-fn file_name(function: &FunctionTime) -> &str {
+/// Returns the name of a function's file, without its directory.
+pub(super) fn file_name(function: &FunctionTime) -> &str {
     function.file.rsplit('/').next().unwrap_or_default()
 }
 
 /// Returns whether a function belongs to a crypto library, judged by its file.
 pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
-    is_whole_file(file_name(function), CostClass::Crypto)
+    class_of_file(file_name(function)) == Some(CostClass::Crypto)
 }
 
 /// Returns whether a function is in a crypto library, or its name is that of a public-key
@@ -86,6 +87,12 @@ pub(super) fn may_be_handshake(function: &FunctionTime) -> bool {
     let file = file_name(function);
     is_of_crypto_library(function)
         || (file != KERNEL && class_and_part(&function.name, file) == public_key)
+}
+
+/// Returns whether it is known what a function does: its name is known, or its file is a library
+/// with a single purpose.
+pub(super) fn is_known(function: &FunctionTime) -> bool {
+    !is_nameless(function) || class_of_file(file_name(function)).is_some()
 }
 
 /// Returns whether a function has no symbol and is named by file and offset.

@@ -3,7 +3,7 @@
 //! memory beyond the cache, and similar cases.
 
 use crate::example::{functions, observation, poller, share, testpmd, thread};
-use crate::seeds::page_faults;
+use crate::seeds::{cache_misses, page_faults};
 use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{self, *};
@@ -85,6 +85,22 @@ pub(crate) fn buffers(megabytes: f64, once_share: f64) -> Observation {
     poller.memory = Some(memory_use(megabytes, once_share));
     let seen = testpmd(poller, 0, 27_000_000);
     Observation { last_level_cache_bytes: Some(32 << 20), ..seen }
+}
+
+#[test]
+fn a_library_with_one_purpose_says_what_the_work_is() {
+    let mut seen = cache_misses();
+    let library = "/usr/lib/x86_64-linux-gnu/libz.so.1.3.1";
+    seen.threads[0].functions = functions(&[
+        (library, "libz.so.1.3.1+0x8000", 0.5),
+        (library, "libz.so.1.3.1+0x9100", 0.3),
+    ]);
+    let (cause, sentence) = found(&seen);
+    assert_eq!(cause, ProcessingCost, "{sentence}");
+    assert!(
+        sentence.contains("Most samples are in libz.so.1.3.1 (compression) 80 %"),
+        "{sentence}"
+    );
 }
 
 fn found(seen: &Observation) -> (Cause, String) {

@@ -75,7 +75,7 @@ fn color(class: CostClass) -> &'static str {
         CostClass::Copy | CostClass::Checksum => "30;41",
         CostClass::Allocation | CostClass::Lock => "30;45",
         CostClass::Driver | CostClass::Segmentation | CostClass::Filter => "30;46",
-        CostClass::Crypto => "30;44",
+        CostClass::Crypto | CostClass::Compression => "30;44",
         CostClass::Polling | CostClass::Idle => "30;47",
         _ => "30;43",
     }

@@ -27,7 +27,7 @@ const RULES: &str = "
 .thread { fill: #d1d9e0 } .program { fill: #a6d8b8 } .kernel { fill: #f3cf95 }
 .copy { fill: #f0a58f } .checksum { fill: #e8b7d4 } .allocation { fill: #c9b6ea }
 .lock { fill: #ee8f97 } .system_call_entry { fill: #f5e08a } .page_fault { fill: #d8c3a5 }
-.filter { fill: #9ed9d8 } .segmentation { fill: #b8d98d } .crypto { fill: #a9c6f2 }
+.filter { fill: #9ed9d8 } .segmentation { fill: #b8d98d } .crypto, .compression { fill: #a9c6f2 }
 .driver { fill: #8fc7e8 } .scheduler { fill: #e3d3c1 } .polling { fill: #c8d0d8 }
 .idle { fill: #e9ecef }
 @media (prefers-color-scheme: dark) {

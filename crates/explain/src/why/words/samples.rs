@@ -2,9 +2,11 @@
 //! Texts about the samples of a thread, and about idle threads.
 
 use super::super::facts::Facts;
+use super::super::functions::{file_name, is_nameless};
 use super::super::waits::{self, Wait};
 use super::percent;
-use linerate_record::why::{LineUse, SharedLine, ThreadActivity};
+use crate::classes::class_of_file;
+use linerate_record::why::{FunctionTime, LineUse, SharedLine, ThreadActivity};
 
 /// Describes the shared cache line on which a thread has the most samples: which threads use which
 /// bytes.
@@ -28,13 +30,32 @@ pub(super) fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
 
 /// Returns a sentence that names the functions with the most samples.
 pub(super) fn functions(thread: &ThreadActivity) -> String {
-    let is_work =
-        |function: &&linerate_record::why::FunctionTime| function.is_polling != Some(true);
-    let named = thread.functions.iter().filter(is_work).take(2);
-    let names: Vec<String> = named.map(|f| format!("{} {} %", f.name, percent(f.share))).collect();
+    let is_work = |function: &&FunctionTime| function.is_polling != Some(true);
+    let mut places = Vec::<(String, f64)>::new();
+    for function in thread.functions.iter().filter(is_work) {
+        let place = place(function);
+        match places.iter_mut().find(|(name, _)| *name == place) {
+            Some((_, share)) => *share += function.share,
+            None => places.push((place, function.share)),
+        }
+    }
+    places.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let most = places.iter().take(2);
+    let names: Vec<String> =
+        most.map(|(name, share)| format!("{name} {} %", percent(*share))).collect();
     match names.is_empty() {
         true => String::new(),
         false => format!(" Most samples are in {}.", names.join(", ")),
+    }
+}
+
+/// Returns the name of a function; if it has none, its file, and what the file does, if known.
+fn place(function: &FunctionTime) -> String {
+    let file = file_name(function);
+    match class_of_file(file) {
+        _ if !is_nameless(function) => function.name.clone(),
+        Some(class) => format!("{file} ({})", class.title()),
+        None => file.to_owned(),
     }
 }
 
