@@ -17,6 +17,7 @@ mod doubts;
 mod facts;
 mod functions;
 mod gain;
+mod herd;
 mod locks;
 mod losses;
 mod measure;

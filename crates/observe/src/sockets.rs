@@ -12,6 +12,7 @@ mod exchanges;
 mod listing;
 mod neighbours;
 mod peers;
+mod reading;
 mod requests;
 mod shared;
 mod turns;

@@ -346,8 +346,8 @@ impl<'a> Facts<'a> {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// Returns the fraction of a thread's samples in named functions, and in libraries with a single
-    /// purpose, such as crypto libraries.
+    /// Returns the fraction of a thread's samples in named functions, and in libraries with a
+    /// single purpose, such as crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
         Self::samples_in(thread, is_known)
     }

@@ -305,6 +305,9 @@ pub enum Measure {
     /// Fraction of readings in which a client waits for a reply while the program waits for a reply
     /// from another server.
     AwaitingServers,
+    /// Fraction of readings in which a client waits for a reply while the program waits for a
+    /// server to accept a connection.
+    OpeningToServers,
     /// Number of requests pending at servers, relative to the number of clients that are waiting
     /// for a reply.
     PendingAtServers,
@@ -345,6 +348,14 @@ pub enum Measure {
     ChecksumTime,
     /// Fraction of the program's CPU time spent on setting up and closing connections.
     ConnectionTime,
+    /// Number of threads that wait for input and compete for CPUs.
+    HerdThreads,
+    /// Their sleeps per TCP segment that the namespace received.
+    HerdSleeps,
+    /// Fraction of these threads that wake up for each connection, if each wakes up once.
+    HerdPerConnection,
+    /// Fraction of the program's CPU time spent on waking up beyond once per connection.
+    HerdTime,
     /// CPU time used by the observer.
     Observer,
 }

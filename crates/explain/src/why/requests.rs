@@ -75,6 +75,13 @@ pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     Some(sampled(counts.awaiting_share, readings_of_servers(counts)))
 }
 
+/// Returns the fraction of time in which a client waits for a reply while the program waits for a
+/// server to accept a connection.
+pub(super) fn opening_to_servers(facts: &Facts<'_>) -> Option<Estimate> {
+    let counts = counts(facts)?;
+    Some(sampled(counts.opening_share?, readings_of_servers(counts)))
+}
+
 /// Returns the mean number of requests at other servers, relative to the mean number of clients
 /// that wait for a reply. If the ratio is small, most requests wait for something else first.
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {

@@ -125,6 +125,9 @@ impl Measure {
             Self::AwaitingServers => {
                 ("time with both clients and program waiting for replies", "ratio")
             }
+            Self::OpeningToServers => {
+                ("time with clients waiting while connections to servers open", "ratio")
+            }
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
@@ -213,6 +216,10 @@ impl Measure {
             Self::ConnectionTime => {
                 ("CPU time of connection setup and teardown, estimated", "ratio")
             }
+            Self::HerdThreads => ("threads that wait for input and compete for CPUs", "threads"),
+            Self::HerdSleeps => ("their sleeps per received TCP segment", "ratio"),
+            Self::HerdPerConnection => ("fraction of them woken per connection", "ratio"),
+            Self::HerdTime => ("CPU time of wake-ups without a connection, estimated", "ratio"),
             Self::ClientsPerServer => ("client connections per server connection", "ratio"),
             _ => ("", ""),
         }

@@ -8,6 +8,7 @@ use crate::seeds::{handshakes, protocols};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     self, CannotTell, ChildProcesses, ConnectionSetup, NothingWrong, PageFaults, SingleThread,
+    ThunderingHerd,
 };
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};
 use linerate_record::why::{
@@ -105,6 +106,37 @@ fn forking(children_cpus: f64, processes: u32) -> Observation {
     seen.ended_children_cpus = Some(children_cpus);
     seen.cpus = vec![cpu(0, 0.5, 0.45, 0.0), cpu(1, 0.5, 0.45, 0.0)];
     seen
+}
+
+/// Returns a server of this many processes that wait for connections on one socket, and the number
+/// of times that each connection wakes one of them.
+fn herd(processes: u32, woken: u64) -> Observation {
+    const CONNECTIONS: u64 = 22_000;
+    let process = |n: u32| {
+        let mut one =
+            thread("python3", 100 + n, &[(Kernel, 0.035), (Waiting, 0.64), (Asleep, 0.325)]);
+        one.pid = 100 + n;
+        one.voluntary_switches = CONNECTIONS * woken / u64::from(processes);
+        let on = "epoll_wait".to_owned();
+        one.asleep_on = vec![SleepTime { on, share: 0.325, object: None, holder: None }];
+        one
+    };
+    let mut seen = accepted(process(0), CONNECTIONS);
+    seen.threads = (0..processes).map(process).collect();
+    seen.watched.pids = (100..100 + processes).collect();
+    seen.cpus = vec![cpu(0, 0.5, 0.45, 0.0), cpu(1, 0.5, 0.45, 0.0)];
+    seen
+}
+
+#[test]
+fn processes_that_are_all_woken_for_each_connection_are_a_thundering_herd() {
+    let finding = explain(&herd(48, 46)).remove(0);
+    assert_eq!(finding.cause, ThunderingHerd, "{}", finding.sentence);
+    // Each connection wakes one of them, a few times.
+    for (processes, woken) in [(48, 1), (48, 6), (6, 6)] {
+        let causes = causes(&herd(processes, woken));
+        assert!(!causes.contains(&ThunderingHerd), "{processes} processes, {woken}");
+    }
 }
 
 #[test]

@@ -244,6 +244,7 @@ pub(crate) fn requests(pending: f64, awaiting: f64) -> RequestCounts {
         late_share: 0.0,
         awaiting_share: awaiting.min(1.0),
         awaiting_mean: awaiting,
+        opening_share: Some(0.0),
         server_readings: None,
         server: (awaiting > 0.0).then(|| "10.0.0.3:8080".to_owned()),
         silent: 0,

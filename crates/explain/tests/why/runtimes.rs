@@ -44,6 +44,7 @@ fn late(share: f64) -> Option<RequestCounts> {
         late_share: share,
         awaiting_share: 0.0,
         awaiting_mean: 0.0,
+        opening_share: Some(0.0),
         server_readings: None,
         server: None,
         silent: 0,

@@ -74,6 +74,7 @@ fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
         late_share: 0.0,
         awaiting_share,
         awaiting_mean: 4.0 * awaiting_share,
+        opening_share: Some(0.0),
         server_readings: None,
         server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
         silent: 0,
@@ -126,6 +127,11 @@ fn a_server_that_waits_for_another_names_it() {
     let finding = first(&seen);
     assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
     assert!(finding.sentence.contains("10.0.0.9:5432"), "{}", finding.sentence);
+    // The server does not answer SYNs.
+    seen.requests.as_mut().unwrap().opening_share = Some(0.8);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
+    assert!(finding.sentence.contains("a SYN to such a server had no answer"), "{finding:?}");
     // The replies are due for another reason most of the time.
     seen.requests = requests(0.9, 0.3);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);

@@ -25,6 +25,8 @@ const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
 /// TCPI_OPT_WSCALE.
 const OPTION_WINDOW_SCALE: u8 = 4;
 
+/// TCP state of a connection whose SYN has no answer yet.
+const SYN_SENT: u8 = 2;
 /// TCP state of a listening socket.
 const LISTEN: u8 = 10;
 
@@ -98,6 +100,8 @@ pub struct SocketMemory {
 /// TCP_INFO. Counters start when the connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// Whether the connection is being opened: its SYN has no answer yet (SYN-SENT).
+    pub is_opening: bool,
     /// Whether the application limits the delivery rate.
     pub is_app_limited: bool,
     /// Largest segment sent, bytes.
@@ -159,6 +163,7 @@ impl TcpInfo {
     /// Parses `tcp_info`, which must extend at least through the field `tcpi_sndbuf_limited`.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
+            is_opening: *bytes.first()? == SYN_SENT,
             is_app_limited: app_limited_bit(*bytes.get(7)?),
             mss: u32_at(bytes, 16)?,
             unacked: u32_at(bytes, 24)?,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many segments requests and replies take, and the state of a connection between them. The
-//! symbols are those of [`turns`](super::turns).
+//! symbols are those of `turns`.
 
-use super::turns::{Asks, Reading, of_requests_and_replies};
+use super::reading::{Asks, Reading, of_requests_and_replies};
 
 /// Maximum number of requests in flight.
 const IN_FLIGHT: i64 = 3;

@@ -2,7 +2,8 @@
 //! How long requests on the program's TCP connections wait for replies, estimated by sampling.
 
 use super::alternation::{Alternation, Idle};
-use super::turns::{Asks, Turns};
+use super::reading::Asks;
+use super::turns::Turns;
 use super::watched::Watched;
 use linerate_record::stats::share_interval;
 use linerate_record::why::{RequestCounts, SocketKind};
@@ -28,6 +29,8 @@ struct Pending {
     at_servers: BTreeSet<String>,
     /// Number of connections on which the program is waiting for a server.
     awaiting: u32,
+    /// Whether one of these connections is still being opened.
+    is_opening: bool,
 }
 
 /// Requests of all connections.
@@ -57,7 +60,7 @@ pub(super) fn requests<'a>(
     let tcp = sockets.iter().copied().filter(|socket| socket.kind == SocketKind::Tcp);
     let (active, quiet): (Vec<&Watched>, Vec<&Watched>) = tcp.partition(|socket| {
         let tcp = socket.tcp();
-        tcp.bytes_received + tcp.bytes_acked > 0
+        tcp.bytes_received + tcp.bytes_acked > 0 || socket.openings().next().is_some()
     });
     // A request without a reply on a connection that carries nothing else is a long poll, unless no
     // other request is answered either.
@@ -184,6 +187,9 @@ impl Requests {
             late_share: mean(|at| f64::from(u8::from(at.is_late))),
             awaiting_share: mean_of_looks(|at| f64::from(u8::from(at.is_awaiting()))),
             awaiting_mean: mean_of_looks(|at| f64::from(at.awaiting)),
+            opening_share: Some(mean_of_looks(|at| {
+                f64::from(u8::from(at.is_awaiting() && at.is_opening))
+            })),
             server_readings: Some(looks.len() as u64),
             server: server.map(|(name, _)| name.clone()),
             silent,
@@ -235,6 +241,9 @@ fn note(ticks: &mut BTreeMap<u32, Pending>, turns: &Turns, socket: &Watched, is_
             at.at_servers.insert(server.clone());
             at.awaiting += 1;
         }
+    }
+    for tick in socket.openings().filter(|_| !is_accepted) {
+        ticks.entry(tick).or_default().is_opening = true;
     }
 }
 

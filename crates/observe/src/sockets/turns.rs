@@ -25,83 +25,18 @@
 //! otherwise:  pending[i] = the request came last, a while ago
 //! ```
 //!
-//! `min d` is too high if a request was pending in every reading of a connection, which is common if
-//! the next request follows each reply at once. Connections to one service usually begin alike, so
-//! that `b (segments of requests) - a (segments of replies)`, counted since each was opened, has one
-//! value `D` on all of them while no request is pending ([`Idle`]). One connection that was read in
-//! both states shows `D`; on the others, a constant `D + a b` is a request in every reading.
+//! `min d` is too high if a request was pending in every reading of a connection, which is common
+//! if the next request follows each reply at once. Connections to one service usually begin alike,
+//! so that `b (segments of requests) - a (segments of replies)`, counted since each was opened, has
+//! one value `D` on all of them while no request is pending ([`Idle`]). One connection that was
+//! read in both states shows `D`; on the others, a constant `D + a b` is a request in every reading.
 //!
 //! Otherwise, `min d` remains too high on a connection with several requests in flight, or with
 //! replies that pause halfway (as Nagle's algorithm makes them), so that the number of pending
 //! requests is a lower bound.
 
 use super::alternation::{Alternation, Idle, SEGMENTS_MAX};
-use linerate_linux::network::TcpInfo;
-
-/// The end that sends requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
-    /// The peer.
-    Peer,
-    /// The program.
-    Program,
-}
-
-/// A reading of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
-    /// Reading number, which is the same for all connections that are read together.
-    pub(super) tick: u32,
-    /// Segments with data, since the connection was opened.
-    received: u32,
-    sent: u32,
-    last: Last,
-}
-
-impl Reading {
-    /// `clock_ms` is the length of the kernel's clock tick.
-    pub(super) fn new(tick: u32, tcp: &TcpInfo, clock_ms: f64) -> Self {
-        Self {
-            tick,
-            received: tcp.data_segments_in,
-            sent: tcp.data_segments_out,
-            last: Last::of(tcp, clock_ms),
-        }
-    }
-}
-
-/// Direction of the last data on a connection, if that was at least 4 ms ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
-    /// Data was received.
-    Received,
-    /// Data was sent.
-    Sent,
-    /// Data was received and sent within the same clock tick, and all data is acknowledged. A
-    /// request carries the acknowledgment of the reply before it, so the request came last, unless
-    /// the peer acknowledges replies in separate segments (pure ACKs).
-    Either,
-    /// Data was received or sent less than 4 ms ago, or perhaps a little longer.
-    Now,
-}
-
-impl Last {
-    /// `clock_ms` is the length of the kernel's clock tick, in which it counts these times: data
-    /// that is `n` ticks old arrived between `n - 1` and `n + 1` ticks ago.
-    fn of(tcp: &TcpInfo, clock_ms: f64) -> Self {
-        /// Data that arrived at least this long ago has waited longer than a program that has time
-        /// takes from one read to the next.
-        const AGO_MS: f64 = 4.0;
-        let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
-        let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
-        match f64::from(received.min(sent)) {
-            ago if ago < AGO_MS + clock_ms => Self::Now,
-            _ if received < sent => Self::Received,
-            _ if received == sent && is_acknowledged => Self::Either,
-            _ => Self::Sent,
-        }
-    }
-}
+use super::reading::{Asks, Last, Reading, of_requests_and_replies};
 
 /// Whether a request was pending in one reading of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,14 +87,6 @@ fn turn(reading: &Reading, is_pending: bool) -> Turn {
     Turn { tick: reading.tick, is_pending, is_late: is_pending && reading.last != Last::Now }
 }
 
-/// Returns the segments of requests and of replies, since the connection was opened.
-pub(super) fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
-    match asks {
-        Asks::Peer => (reading.received, reading.sent),
-        Asks::Program => (reading.sent, reading.received),
-    }
-}
-
 /// Determines from segment counts when a request was pending; `None` if requests and replies do not
 /// alternate regularly.
 fn by_segments(
@@ -207,9 +134,10 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
 /// last segments.
 fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
     let (asked, answered) = of_requests_and_replies(reading, asks);
-    // Before the first request, the times are those of connection establishment.
+    // Before the first request, the times are those of connection establishment. A program that is
+    // still opening a connection to a server waits for that server.
     if asked == 0 {
-        return false;
+        return reading.is_opening && asks == Asks::Program;
     }
     let is_first = answered == 0 && (1..=SEGMENTS_MAX).contains(&asked);
     is_first
@@ -223,9 +151,10 @@ fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_linux::network::TcpInfo;
 
     fn reading(tick: u32, received: u32, sent: u32) -> Reading {
-        Reading { tick, received, sent, last: Last::Now }
+        Reading { tick, received, sent, is_opening: false, last: Last::Now }
     }
 
     fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {
@@ -378,7 +307,7 @@ mod tests {
 
     #[test]
     fn long_waits_show_in_the_times_of_the_last_segments() {
-        let of = |received, sent, last| Reading { tick: 0, received, sent, last };
+        let of = |received, sent, last| Reading { last, ..reading(0, received, sent) };
         let share = |one: Reading, asks| Turns::of(&[one], asks, false, None).share();
         assert_eq!(share(of(5, 5, Last::Received), Asks::Peer), 1.0);
         assert!(Turns::of(&[of(5, 5, Last::Received)], Asks::Peer, false, None).all[0].is_late);
@@ -393,5 +322,8 @@ mod tests {
         assert_eq!(share(of(1, 0, Last::Now), Asks::Peer), 1.0);
         assert_eq!(share(of(0, 1, Last::Now), Asks::Program), 1.0);
         assert_eq!(share(of(5000, 0, Last::Now), Asks::Peer), 0.0);
+        // A server that has not accepted the connection yet.
+        let opening = Reading { is_opening: true, ..of(0, 0, Last::Now) };
+        assert_eq!([share(opening, Asks::Program), share(opening, Asks::Peer)], [1.0, 0.0]);
     }
 }

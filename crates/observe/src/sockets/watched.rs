@@ -3,7 +3,8 @@
 
 use super::alternation::{Alternation, Idle};
 use super::canonical;
-use super::turns::{Asks, Reading, Turns, is_one_way};
+use super::reading::{Asks, Reading};
+use super::turns::{Turns, is_one_way};
 use linerate_linux::clock_tick_ms;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
@@ -283,6 +284,11 @@ impl Watched {
         // Each reply that is acknowledged separately needs a segment without data.
         let sends_pure_acks = 2 * (segments - with_data.min(segments)) > with_data;
         Turns::of(&self.readings, asks, sends_pure_acks, idle)
+    }
+
+    /// Returns the readings in which the connection was being opened.
+    pub(super) fn openings(&self) -> impl Iterator<Item = u32> {
+        self.readings.iter().filter(|reading| reading.is_opening).map(|reading| reading.tick)
     }
 
     /// Returns how requests and replies alternate, if they do so regularly.

@@ -104,6 +104,8 @@ pub enum Cause {
     /// The program keeps starting child processes and waiting for them, or repeatedly executes
     /// itself or another program (execve).
     ChildProcesses,
+    /// Each connection wakes many threads or processes, of which one accepts it.
+    ThunderingHerd,
     /// A signal (SIGSTOP) or the cgroup freezer stops the program for part of the time.
     Stopped,
     /// A tracer (strace, a debugger) or kernel probes (bpftrace) slow the program down.
@@ -155,7 +157,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order, without `Unknown`.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -185,6 +187,7 @@ impl Cause {
         Self::WaitingForStorage,
         Self::TimerSleep,
         Self::ChildProcesses,
+        Self::ThunderingHerd,
         Self::Stopped,
         Self::Tracing,
         Self::SystemCalls,
@@ -240,6 +243,7 @@ impl Cause {
             Self::WaitingForStorage => "waiting_for_storage",
             Self::TimerSleep => "timer_sleep",
             Self::ChildProcesses => "child_processes",
+            Self::ThunderingHerd => "thundering_herd",
             Self::Stopped => "stopped",
             Self::Tracing => "tracing",
             Self::SystemCalls => "system_calls",

@@ -243,6 +243,11 @@ pub struct RequestCounts {
     /// Mean number of connections on which the program was waiting for a server's reply.
     #[serde(serialize_with = "crate::finite")]
     pub awaiting_mean: f64,
+    /// Fraction of readings in which a client was waiting for a reply while the program was opening
+    /// a connection to a server that had not answered its SYN yet, 0 to 1; included in
+    /// `awaiting_share`. `null` in records before version 2.7.
+    #[serde(default)]
+    pub opening_share: Option<f64>,
     /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections
     /// to servers are brief, number of searches for them. `null` in older records: `readings`.
     #[serde(default)]

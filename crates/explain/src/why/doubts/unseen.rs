@@ -3,6 +3,7 @@
 //! requests that wait for replies.
 
 use super::super::facts::Facts;
+use super::super::herd::Herd;
 use super::super::locks;
 use super::super::measure::is_go_monitor;
 use super::super::one_cpu::one_cpu;
@@ -145,42 +146,35 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects threads that wake up several times per packet and then compete for CPUs, as when
-/// all of them are woken for each connection.
+/// Detects threads that wake up several times per packet and then compete for CPUs, as when all of
+/// them are woken for each connection.
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of threads that are woken together, and minimum number of their sleeps per
     /// packet. If packets are not counted, minimum number of sleeps per second per thread.
     const THREADS: usize = 8;
     const SLEEPS: f64 = 2.0;
     const PER_S: f64 = 20.0;
-    /// Minimum fraction of time waiting for a CPU.
-    const WAITS: f64 = 0.1;
-    let is_one = |thread: &&ThreadActivity| {
-        thread.share_of(|state| state == ThreadState::Waiting) >= WAITS
-            && longest(&thread.asleep_on).is_some_and(|sleep| wait_of(sleep) == Wait::Input)
-    };
-    let woken: Vec<_> = facts.observation.threads.iter().filter(is_one).collect();
-    let sleeps: u64 = woken.iter().map(|thread| thread.voluntary_switches).sum();
-    let each_per_s = sleeps as f64 / facts.elapsed() / woken.len().max(1) as f64;
-    let often = match facts.packets().filter(|packets| *packets > 0) {
-        Some(packets) if sleeps as f64 >= SLEEPS * packets as f64 => {
-            format!("{} times per packet in total", three_digits(sleeps as f64 / packets as f64))
+    let herd = Herd::of(facts);
+    let each_per_s = herd.sleeps as f64 / facts.elapsed() / herd.threads.len().max(1) as f64;
+    let often = match herd.sleeps_per_packet(facts) {
+        Some(sleeps) if sleeps >= SLEEPS => {
+            format!("{} times per packet in total", three_digits(sleeps))
         }
         None if each_per_s >= PER_S => {
             format!("{} times per second each", three_digits(each_per_s))
         }
         _ => return None,
     };
-    if woken.len() < THREADS {
+    if herd.threads.len() < THREADS {
         return None;
     }
-    let used: f64 = woken.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
+    let used: f64 = herd.threads.iter().map(|one| one.share_of(ThreadState::is_on_cpu)).sum();
     Doubt::new(
         format!(
             "Cannot tell how many of the wake-ups find work: {} threads waiting for input wake up \
              {often}, use {} CPUs, and compete with one another for CPUs. If all of them are woken \
              for each connection, all but one find nothing (thundering herd).",
-            woken.len(),
+            herd.threads.len(),
             three_digits(used)
         ),
         "Wake only one of them: use EPOLLEXCLUSIVE, accept in one thread, or give each a listening \

@@ -76,6 +76,10 @@ impl Measure {
                 Some(costs::at_most_all(parts))
             }
             (Self::ConnectionTime, _) => cost(facts),
+            (
+                Self::HerdThreads | Self::HerdSleeps | Self::HerdPerConnection | Self::HerdTime,
+                _,
+            ) => self.of_herd(facts),
             (Self::Flows, _) => flows(facts),
             _ => self.of_servers(facts),
         }

@@ -14,6 +14,7 @@ impl Measure {
         match self {
             Self::RepliesDelayed => requests::delayed(facts),
             Self::AwaitingServers => requests::awaiting_servers(facts),
+            Self::OpeningToServers => requests::opening_to_servers(facts),
             Self::PendingAtServers => requests::pending_at_servers(facts),
             Self::StoragePerClient => storage_per_client(facts),
             Self::LockQueue => locks::waiting(facts),

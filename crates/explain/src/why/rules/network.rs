@@ -364,7 +364,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
+        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses, Cause::ThunderingHerd],
         gain: GainModel::CostRemoved(M::ConnectionTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the requests themselves"),
         sentence: "{connections} connections are opened per second, with {segments} segments each: \
@@ -391,7 +391,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
+        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses, Cause::ThunderingHerd],
         gain: GainModel::CostRemoved(M::Crypto, [0.5, 0.9, 1.0]),
         then_limited_by: Next::Is("the requests themselves"),
         sentence: "Thread {thread} spends {in_crypto} of its time in cryptographic functions, on \
@@ -403,5 +403,34 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("more worker processes on other CPUs share the handshakes"),
         wrong_if: "with connections kept open, the rate rises by less than 10 %",
         measure: "openssl speed rsa4096 ecdsap256, and `openssl s_client -reconnect`",
+    },
+    Rule {
+        cause: Cause::ThunderingHerd,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::HerdThreads, 8.0, "fewer cost little"),
+            at_least(
+                M::HerdSleeps,
+                1.0,
+                "a thread that is woken for work handles several segments",
+            ),
+            at_most(M::SegmentsPerConnection, 30.0, "above that, other wake-ups prevail"),
+            at_least(M::HerdPerConnection, 0.5, "half of the threads are woken per connection"),
+            at_least(M::HerdTime, 0.03, "3 % of the CPU time, even at the lowest cost"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
+        gain: GainModel::CostRemoved(M::HerdTime, [0.5, 1.0, 1.2]),
+        then_limited_by: Next::Is("the requests themselves"),
+        sentence: "{herd} threads or processes wait for connections and wake up {herd_sleeps} \
+                   times per received TCP segment, competing for CPUs: each connection wakes most \
+                   of them, and one gets it. The other wake-ups take about {herd_time} of the CPU \
+                   time.",
+        fix: "Wake only one of them: use EPOLLEXCLUSIVE, accept in one thread, or give each a \
+              listening socket (SO_REUSEPORT)",
+        workaround: Some("run as many threads or processes as CPUs"),
+        wrong_if: "with a quarter of the threads or processes, the rate rises by less than 10 %",
+        measure: "context switches per accepted connection: `pidstat -w` and TcpPassiveOpens in \
+                  `nstat`",
     },
 ];

@@ -78,6 +78,35 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::WaitingForPeer,
         scope: Scope::Program,
         conditions: &[
+            at_least(
+                M::OpeningToServers,
+                0.3,
+                "below that, connections take only as long as a round trip",
+            ),
+            at_least(
+                M::RepliesDelayed,
+                DELAYED,
+                "otherwise the program's own work may take that long",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: STALLS_AND_LOCKS,
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::Is("the other servers, or the program's own CPU"),
+        sentence: "{program} waits for a server to accept connections, {awaited_server}: in \
+                   {opening_to_servers} of the readings, a client's request was waiting while a \
+                   SYN to such a server had no answer.",
+        fix: "Check that the server is up, and that neither a firewall nor a full accept queue \
+              drops the SYNs; until then, take it out of the list of servers (health checks do)",
+        workaround: Some("shorten the connect timeout, so that another server is tried sooner"),
+        wrong_if: "without that server, the rate rises by less than 10 %",
+        measure: "the time that connections take to open, with tcpdump 'tcp[tcpflags] & tcp-syn \
+                  != 0'",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
             at_least(M::AwaitingServers, 0.5, "more than half of the time"),
             at_least(
                 M::RepliesDelayed,

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One reading of a connection that carries requests and replies.
+
+use linerate_linux::network::TcpInfo;
+
+/// The end that sends requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// The peer.
+    Peer,
+    /// The program.
+    Program,
+}
+
+/// A reading of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// Reading number, which is the same for all connections that are read together.
+    pub(super) tick: u32,
+    /// Segments with data, since the connection was opened.
+    pub(super) received: u32,
+    pub(super) sent: u32,
+    /// Whether the connection was being opened: its SYN had no answer yet.
+    pub(super) is_opening: bool,
+    pub(super) last: Last,
+}
+
+impl Reading {
+    /// `clock_ms` is the length of the kernel's clock tick.
+    pub(super) fn new(tick: u32, tcp: &TcpInfo, clock_ms: f64) -> Self {
+        Self {
+            tick,
+            received: tcp.data_segments_in,
+            sent: tcp.data_segments_out,
+            is_opening: tcp.is_opening,
+            last: Last::of(tcp, clock_ms),
+        }
+    }
+}
+
+/// Direction of the last data on a connection, if that was at least 4 ms ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    /// Data was received.
+    Received,
+    /// Data was sent.
+    Sent,
+    /// Data was received and sent within the same clock tick, and all data is acknowledged. A
+    /// request carries the acknowledgment of the reply before it, so the request came last, unless
+    /// the peer acknowledges replies in separate segments (pure ACKs).
+    Either,
+    /// Data was received or sent less than 4 ms ago, or perhaps a little longer.
+    Now,
+}
+
+impl Last {
+    /// `clock_ms` is the length of the kernel's clock tick, in which it counts these times: data
+    /// that is `n` ticks old arrived between `n - 1` and `n + 1` ticks ago.
+    pub(super) fn of(tcp: &TcpInfo, clock_ms: f64) -> Self {
+        /// Data that arrived at least this long ago has waited longer than a program that has time
+        /// takes from one read to the next.
+        const AGO_MS: f64 = 4.0;
+        let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
+        let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;
+        match f64::from(received.min(sent)) {
+            ago if ago < AGO_MS + clock_ms => Self::Now,
+            _ if received < sent => Self::Received,
+            _ if received == sent && is_acknowledged => Self::Either,
+            _ => Self::Sent,
+        }
+    }
+}
+
+/// Returns the segments of requests and of replies, since the connection was opened.
+pub(super) fn of_requests_and_replies(reading: &Reading, asks: Asks) -> (u32, u32) {
+    match asks {
+        Asks::Peer => (reading.received, reading.sent),
+        Asks::Program => (reading.sent, reading.received),
+    }
+}
