@@ -26,7 +26,8 @@ impl Measure {
             }
             Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
             Self::TakesTurns => (
-                "CPU time of the program's other threads on this CPU that sleep on the same futex",
+                "CPU time used by the program's other threads that share this CPU and wait on the \
+                 same futex",
                 "ratio",
             ),
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),

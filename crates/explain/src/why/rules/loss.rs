@@ -427,7 +427,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 4,
         explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
-        then_limited_by: Next::Is("the next CPU, or a single flow"),
+        then_limited_by: Next::Is("the next CPU to saturate, or the rate of a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
                    of its time doing so, while another CPU is {idle_elsewhere} idle.",
         fix: "Spread the flows over more queues (ethtool -L and -X), or over more CPUs (rps_cpus \

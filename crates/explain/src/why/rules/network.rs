@@ -111,8 +111,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::AppLimited,
                 0.5,
-                "with nothing more to send, losses add latency, but do not limit the rate, except \
-                 of clients that wait for each reply: each loss takes them 200 ms",
+                "a sender that often has nothing more to send is not limited by losses; the \
+                 exception is a client that waits for each reply, which each loss delays by 200 ms",
             ),
         ],
         symptoms: 0,

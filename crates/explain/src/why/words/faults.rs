@@ -51,8 +51,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
         "fault_reason" => Some(match reason(facts) {
             Reason::FirstTouch(pages) => format!(
-                "most of them touch memory for the first time, as the program's resident memory \
-                 grew by {} pages",
+                "most of them are first touches of memory: the program's resident memory grew by \
+                 {} pages",
                 grouped(pages)
             ),
             Reason::PerhapsFork(forks) => {
