@@ -130,7 +130,10 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     };
     let limits = match is_complete {
         true => "",
-        false => "; without maximum costs, because the end of the last cache was not seen",
+        false => {
+            "; no upper bounds on costs, because the measurement did not show where the last-level \
+             cache ends"
+        }
     };
     EventCosts {
         source: format!("{source}{limits}"),
@@ -257,7 +260,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
             ),
         ),
         (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
-            (Bound::Compute, format!("compute-bound: {explained}, less than half"))
+            (Bound::Compute, format!("compute-bound: {explained}, which is less than half"))
         }
         _ => (Bound::CannotTell, format!("cannot tell what it stalls on: {explained}")),
     }

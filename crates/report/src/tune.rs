@@ -273,7 +273,7 @@ impl Kept {
             Self::NoCandidate => "nothing else was tried",
             Self::NotRun => "tuning stopped before the candidates had run",
             Self::OverLimit => "no faster candidate is known to meet the p99 limit",
-            Self::NoGain => "no candidate certainly gains 2 %",
+            Self::NoGain => "no candidate is certain to gain 2 %",
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let of_rates = rates.iter().flat_map(|(name, then, now)| pair(name, *now, *then, "kpps"));
     if !rates.is_empty() && rates.iter().all(|(_, then, now)| now * GROWTH >= *then) {
         return Reply::does_not_arise(
-            "each worker handles as many packets as with fewer ports, within 10 %",
+            "the packet rate of each worker is the same as with fewer ports, within 10 %",
         )
         .because(of_rates);
     }
@@ -176,7 +176,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     }
     Reply::answered(
         "the pipe is not saturated on any core, so it is not the bottleneck; placement may still \
-         help if the strands evict each other's L1 lines; to find out, run them separately",
+         help if strands of a core evict each other's L1 lines; to find out, run them on different \
+         cores",
     )
     .because(evidence)
 }
@@ -255,7 +256,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
             "counters do not distinguish polling from work; measure once with idle strands parked \
-             and once with them polling: the true figure is in between",
+             and once with idle strands polling: the true figure is between the two",
             MEASURE,
         );
     }
@@ -295,7 +296,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     };
     let polling: Vec<&WorkerReport> = sharing.iter().map(|(worker, _)| *worker).collect();
     Reply::answered(format!(
-        "yes: workers {} poll on {what} that they share with other workers",
+        "yes: workers {} busy-poll, and share their {what} with other workers",
         names(&polling)
     ))
     .because(evidence(&sharing))

@@ -58,8 +58,8 @@ pub struct Rule {
 }
 
 const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
-const TICKS: &str = "twice the error of TCP's time accounting, in ticks of the kernel's timer \
-                     (4 ms at 250 Hz)";
+const TICKS: &str = "twice the error of TCP's time accounting, which counts kernel timer ticks (4 \
+                     ms at 250 Hz)";
 const PAUSED: &str = "otherwise the pause is not the bottleneck";
 const LOST: &str = "the error caused by reading the counters at different moments";
 const FULL: &str = "100 %, minus a margin for scheduling";

@@ -88,7 +88,9 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
     let before = losses::before_ip(facts)?;
     let interface = before.interface;
     let reason = match before.reason {
-        Some(reason) => format!(" The kernel dropped as many with drop reason {reason}."),
+        Some(reason) => {
+            format!(" The kernel dropped about as many packets with drop reason {reason}.")
+        }
         None => String::new(),
     };
     Doubt::new(
@@ -349,7 +351,7 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     };
     Doubt::new(
         format!(
-            "{claim}: thread {} sleeps {} % of the time, but is not waiting for input.",
+            "{claim}: thread {} sleeps {} % of the time, but not waiting for input.",
             label(thread),
             percent(longest)
         ),

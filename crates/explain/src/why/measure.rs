@@ -95,7 +95,7 @@ pub enum Measure {
     AsleepIn(Wait),
     /// 1 if a process traces the thread with ptrace(2), otherwise 0.
     IsTraced,
-    /// Calls of execve by the thread's process per second, a lower bound.
+    /// Calls to execve by the thread's process per second, a lower bound.
     ExecsPerSecond,
     /// Number of times that the thread sleeps, per packet handled by the program.
     SleepsPerPacket,

@@ -73,13 +73,13 @@ impl Measure {
             Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
             Self::ReceiverInterrupts => {
-                ("largest time in interrupts and softirqs of a receiving CPU", "ratio")
+                ("most time in interrupts and softirqs on any receiving CPU", "ratio")
             }
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
             Self::FirewallOfUsed => {
                 ("share of this CPU's non-idle time in firewall rules", "ratio")
             }
-            Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
+            Self::IdleElsewhere => ("idle time of the least busy other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
@@ -102,7 +102,7 @@ impl Measure {
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
             Self::OwnInstead => {
-                ("CPU time of own threads / of all threads that ran instead", "ratio")
+                ("CPU time of the program's own threads / of all threads that ran instead", "ratio")
             }
             Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
             Self::ChildrenShare => {
@@ -110,10 +110,10 @@ impl Measure {
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
-            Self::AsleepOnUnlisted => ("time asleep waiting on brief sockets", "ratio"),
+            Self::AsleepOnUnlisted => ("time asleep waiting on short-lived sockets", "ratio"),
             Self::StoragePerClient => ("threads waiting for storage / waiting clients", "ratio"),
             Self::RepliesDelayed => {
-                ("time when a reply is pending but all threads are asleep", "ratio")
+                ("time when a reply is pending while all threads are asleep", "ratio")
             }
             Self::DescriptorsReached => {
                 ("the socket's process reached its limit on open descriptors", "1 = yes")
@@ -121,10 +121,10 @@ impl Measure {
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
             Self::AskedPerRequest => ("segments to servers / segments from clients", "ratio"),
-            Self::QueuedForServers => ("waiting clients - connections to servers", "requests"),
+            Self::QueuedForServers => ("waiting clients minus connections to servers", "requests"),
             Self::LockQueue => ("threads waiting for a lock", "threads"),
             Self::AwaitingServers => {
-                ("time with both clients and program waiting for replies", "ratio")
+                ("time when both clients and the program wait for replies", "ratio")
             }
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
@@ -140,7 +140,7 @@ impl Measure {
             Self::Crypto => ("samples in cryptographic functions", "ratio"),
             Self::AnswersDatagrams => ("as many datagrams sent as received", "1 = yes"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
-            Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),
+            Self::ExecsPerSecond => ("calls to execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             _ => return None,
         })
@@ -183,8 +183,8 @@ impl Measure {
             Self::Flows => ("flows, weighted by packets", "flows"),
             Self::OwnOfReceived => ("packets of the program / packets received", "ratio"),
             Self::OwnThrough => ("bytes of the program that leave through the interface", "ratio"),
-            Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
-            Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
+            Self::WindowLimited => ("time spent limited by the receiver's window", "ratio"),
+            Self::SendBufferLimited => ("time spent limited by the send buffer", "ratio"),
             Self::PeerWindow => ("receiver's window / bandwidth-delay product", "ratio"),
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
             Self::RoundTripGrowth => ("round-trip time / minimum round-trip time", "ratio"),

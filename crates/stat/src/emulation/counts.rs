@@ -63,7 +63,7 @@ impl Counts {
         }
         let count = |wanted: &str| {
             let place = COUNTERS.iter().position(|counter| *counter == wanted);
-            self.counts[place.expect("events are sums of counters")]
+            self.counts[place.expect("every event is a sum of counters")]
         };
         Ok(native.split(" + ").map(count).sum())
     }

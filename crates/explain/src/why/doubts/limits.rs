@@ -111,8 +111,8 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell which of rate_limiter and nothing_wrong applies: the program sends long \
              responses on {connections}, at {rate} each, with pauses: for {} % of the time, no \
-             data is queued or in flight. Either it limits the rate itself, or it has no more data \
-             yet.",
+             data is queued or in flight. Either it limits the rate itself, or its next data is \
+             not ready yet.",
             percent(1.0 - busy / open)
         ),
         "Look for a limit in the program's configuration (limit_rate of nginx, bwlim of haproxy), \
@@ -133,7 +133,7 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell how the program would perform without a flood of connection attempts: the \
-             queue of half-open connections was full, so the kernel answered {} of them with SYN \
+             queue of half-open connections was full, so the kernel answered {} attempts with SYN \
              cookies, but only {} connections were opened.",
             grouped(cookies),
             grouped(opened)

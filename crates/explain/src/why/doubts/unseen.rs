@@ -386,7 +386,7 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     if threads == 1 && call.contains("nanosleep") {
         return Some(format!(
             " One thread sleeps in {call} most of the time: if it checks for requests only after \
-             each sleep, the sleep is the delay (timer_sleep)."
+             each sleep, the sleep delays them (timer_sleep)."
         ));
     }
     Some(match threads {

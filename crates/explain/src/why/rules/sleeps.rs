@@ -30,7 +30,7 @@ const TAKE_SLEEP_OUT: &str = "Remove the sleep from the request path, or wait fo
                               sleeps)";
 
 const CHILDREN_UNKNOWN: &str =
-    "it is unknown how much of the child processes' time is spent on starting";
+    "it is unknown how much of the child processes' CPU time is startup cost";
 const KEEP_PROCESSES: &str = "Keep processes running and pass them the work (a pool of workers, \
                               FastCGI instead of CGI), or call a library instead of a command";
 const CHEAPER_START: &str = "posix_spawn or vfork instead of fork, and a small static executable, \
@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
-            at_least(M::IsTraced, 1.0, "the tracer stops the thread, not a signal"),
+            at_least(M::IsTraced, 1.0, "it is the tracer that stops the thread, not a signal"),
         ],
         symptoms: 0,
         explained_by: &[],
