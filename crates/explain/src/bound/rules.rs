@@ -188,7 +188,8 @@ const OF_KERNEL: &[Rule] = &[
         explained_by: &[],
         sentence: "{subject} spends {faults} of its CPU time on page faults and on mapping and \
                    unmapping memory.",
-        wrong_if: "if memory is reused, minor faults drop but the rate does not rise",
+        wrong_if: "with memory reused instead of freed, minor faults drop, but the rate does not \
+                   rise",
         next: "linerate why PID, to estimate the gain from avoiding page faults",
         suspicion: "",
         measure: "",

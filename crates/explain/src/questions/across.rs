@@ -160,11 +160,11 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .collect();
     if !full.is_empty() {
         return Reply::answered(format!(
-            "now, because the pipe is saturated on {}",
+            "it matters now, because the pipe is saturated on {}",
             full.join(", ")
         ))
         .because(evidence)
-        .advise(&["put strands with high CPI and strands with low CPI on the same core"]);
+        .advise(&["put strands with high CPI on the same core as strands with low CPI"]);
     }
     // An uncounted strand may be polling and saturate the pipe all by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
@@ -209,8 +209,10 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
         return on_one_cpu(&on_cpu);
     }
     if !on_core.is_empty() {
-        let sentence =
-            format!("now, because workers {} share a core and its caches", names(&on_core));
+        let sentence = format!(
+            "it matters now, because workers {} share a core and its caches",
+            names(&on_core)
+        );
         return Reply::answered(sentence)
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
@@ -231,7 +233,7 @@ fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     Reply::answered(format!(
-        "now, because {} workers share {} {plural}: {}",
+        "it matters now, because {} workers share {} {plural}: {}",
         workers.len(),
         cpus.len(),
         names(workers)

@@ -284,7 +284,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ChecksumOff, 1.0, "TX checksum offload is switched off"),
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
-            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through it"),
+            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through this interface"),
             at_least(
                 M::BytesPerSegment,
                 500.0,
@@ -331,7 +331,7 @@ pub(super) const RULES: &[Rule] = &[
                 "with tx-checksumming off, the cause is software_checksum",
             ),
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
-            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through it"),
+            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through this interface"),
             at_least(M::BytesPerSegment, 500.0, "short packets are not segmented"),
             at_least(M::KernelShare, 0.3, "below that, the kernel is not the main cost"),
             at_least(M::Demand, 0.3, "below that, the effect is negligible"),

@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::BriefProcesses,
                 0.5,
-                "a worker that is replaced now and then ends within the window, too",
+                "a worker that is occasionally replaced also ends within the window",
             ),
         ],
         symptoms: 0,
