@@ -61,8 +61,9 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Keyword that selects this machine's caches.
 const THIS: &str = "this";
 
-/// Name for this machine's caches, and the suffix if sizes were measured.
+/// Name for this machine's caches.
 const THIS_MACHINE: &str = "this machine";
+/// Suffix of that name if the sizes were measured.
 const MEASURED: &str = "as measured";
 
 impl Geometry {

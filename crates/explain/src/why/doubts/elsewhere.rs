@@ -119,8 +119,9 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
 /// Detects processes that share a port (SO_REUSEPORT), of which one is busy while another gets no
 /// packets: the kernel chooses the socket by the addresses and ports of the flow.
 pub(in super::super) fn twin(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum CPU demand of the busy thread, and maximum of the idle one.
+    /// Minimum CPU demand of the busy thread.
     const BUSY: f64 = 0.7;
+    /// Maximum CPU demand of the idle thread.
     const IDLE: f64 = 0.05;
     /// Minimum fraction of time that the idle thread waits for input.
     const WAITS: f64 = 0.9;

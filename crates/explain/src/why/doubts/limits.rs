@@ -122,8 +122,9 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a flood of connection attempts that never complete.
 pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of cookies sent per second, and per connection that was opened.
+    /// Minimum number of cookies sent per second.
     const PER_SECOND: f64 = 100.0;
+    /// Minimum number of cookies sent per connection that was opened.
     const PER_CONNECTION: u64 = 10;
     let cookies = facts.protocol("TcpExt.SyncookiesSent")?;
     let opened = facts.protocol("Tcp.PassiveOpens").unwrap_or(0);
