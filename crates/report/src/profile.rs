@@ -96,7 +96,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
     text + &unread(report, style)
 }
 
-/// Says how a program ended, given [`SampledProgram::ended`].
+/// Describes how a program ended, given [`SampledProgram::ended`].
 ///
 /// [`SampledProgram::ended`]: linerate_record::profile::SampledProgram::ended
 pub(crate) fn it_ended(ended: &str) -> String {

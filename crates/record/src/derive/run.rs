@@ -356,8 +356,8 @@ impl RunReport {
 
 impl RunReport {
     /// Returns the CPU quota that throttled the workers, in CPUs; `None` if they were not
-    /// throttled, or hardly. If the kernel's counters are unknown, a quota is assumed to throttle
-    /// workers that want more CPU time: workers poll whenever they do not sleep.
+    /// throttled, or only briefly. If the kernel's counters are unknown, a quota is assumed to
+    /// throttle workers that want more CPU time: workers poll whenever they do not sleep.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         /// Minimum throttled time, relative to the measurement phase. A quota equal to the number
         /// of workers may throttle them for moments, because other threads use some of it.

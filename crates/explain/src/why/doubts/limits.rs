@@ -82,8 +82,8 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings with progress. A client that makes a request now and then gets
     /// its response at once.
     const STEADY: f64 = 0.3;
-    /// Fraction of the sent bytes above which bytes that the program received on connections that
-    /// it opened may be those that it passes on.
+    /// If the bytes received on connections that the program opened exceed this fraction of the
+    /// bytes sent, the program may merely be passing them on.
     const PASSED_ON: f64 = 0.5;
     let is_response = |stream: &&Stream<'_>| {
         is_accepted(facts, stream.socket)
