@@ -176,7 +176,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Connections,
         conditions: &[
             at_least(M::Held, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -195,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Connections,
         conditions: &[
             at_least(M::Corked, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -263,7 +263,7 @@ pub(super) const RULES: &[Rule] = &[
                 1.0,
                 "with fair queueing, the program's packets would not wait behind others",
             ),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],

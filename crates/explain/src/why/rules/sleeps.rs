@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
@@ -310,7 +310,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             ON_TIMER,
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
