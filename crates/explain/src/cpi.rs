@@ -446,7 +446,7 @@ mod tests {
             assert!(costs.events.iter().all(|cost| cost.least.is_some()), "{costs:?}");
             let (bound, source) = of(&incomplete);
             assert_eq!(bound, Bound::CannotTell);
-            assert!(source.contains("the end of the last cache was not seen"), "{source}");
+            assert!(source.contains("did not show where the last-level cache ends"), "{source}");
         }
     }
 

@@ -153,7 +153,7 @@ impl GainModel {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
             }
             Self::MoreOnTheWay => {
-                "waiting clients / server connections, at most client connections / server \
+                "waiting clients / server connections; upper bound: client connections / server \
                  connections (Little's law)"
             }
             Self::AsMeasured(_, source) => source,

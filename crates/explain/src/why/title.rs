@@ -15,8 +15,8 @@ impl Measure {
     fn title_of_time(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Demand => ("CPU demand (running, runnable, throttled or stolen)", "ratio"),
-            Self::Busy => ("time working, excluding polling", "ratio"),
-            Self::Saturation => ("time working or waiting for a CPU", "ratio"),
+            Self::Busy => ("time spent working, excluding polling", "ratio"),
+            Self::Saturation => ("time spent working or waiting for a CPU", "ratio"),
             Self::UsesStack => ("receives through kernel sockets only", "1 = yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
             Self::WaitingPerLoss => ("time waiting for a CPU / packet loss rate", "ratio"),

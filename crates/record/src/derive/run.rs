@@ -122,7 +122,7 @@ fn event_costs(run: &RunReport) -> Figures {
             "cycles/instruction",
             taken / executed,
             cycles.tier,
-            "counted cycles over counted instructions of all stages",
+            "counted cycles / counted instructions, over all stages",
         ),
         _ => {
             let reason = instructions.reason.as_deref().or(cycles.reason.as_deref());
@@ -178,7 +178,7 @@ fn source_kpps(run: &RunReport) -> f64 {
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
-    const METHOD: &str = "busy ticks of all workers over packets read from the source";
+    const METHOD: &str = "busy ticks of all workers / packets read from the source";
     let busy: f64 = run.workers.iter().map(|worker| worker.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {

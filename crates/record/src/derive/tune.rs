@@ -50,7 +50,7 @@ fn rates(report: &TuneReport) -> Figures {
     let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
     let error = error.map_or_else(
         || none("ratio", Tier::Sw),
-        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted rate, minus 1"),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured rate / predicted rate - 1"),
     );
     let speedup = match kept {
         None if report.predicted_from.is_some() => none("ratio", Tier::Sw),
