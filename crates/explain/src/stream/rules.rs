@@ -63,8 +63,8 @@ const TICKS: &str = "twice the error of TCP's time accounting, which counts kern
 const PAUSED: &str = "otherwise the pause is not the bottleneck";
 const LOST: &str = "the error caused by reading the counters at different moments";
 const FULL: &str = "100 %, minus a margin for scheduling";
-const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 to 80 with large ones \
-                      that are read slowly";
+const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 to 80 with large \
+                      ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
 const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
                      as the bottleneck";

@@ -281,8 +281,8 @@ pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a program that mostly serves Unix domain sockets, for which there are no counters.
 pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of sleeps per counted packet. A thread that sleeps more often gets most of its
-    /// work in other ways than in packets.
+    /// Minimum number of sleeps per counted packet. A thread that sleeps more often gets most of
+    /// its work in other ways than in packets.
     const SLEEPS_PER_PACKET: f64 = 5.0;
     /// Minimum number of sleeps per second.
     const SLEEPS_PER_S: f64 = 20.0;
