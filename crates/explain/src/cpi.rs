@@ -237,16 +237,16 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     );
     if let Some(limit) = costs.compute_bound_cpi_max {
         let (bound, verdict) = match whole {
-            cpi if cpi < limit => (Bound::Compute, "compute-bound: below"),
-            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound: well above"),
-            _ => (Bound::CannotTell, "too close to call: near"),
+            cpi if cpi < limit => (Bound::Compute, "compute-bound (below"),
+            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound (well above"),
+            _ => (Bound::CannotTell, "too close to call (near"),
         };
         let limit = three_digits(limit);
         return (
             bound,
             format!(
-                "by the rule of thumb for this processor, {verdict} {limit} cycles per \
-                 instruction; {explained}"
+                "{verdict} {limit} cycles per instruction, the rule-of-thumb limit for this \
+                 processor); {explained}"
             ),
         );
     }

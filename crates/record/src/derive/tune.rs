@@ -70,7 +70,7 @@ fn rates(report: &TuneReport) -> Figures {
             Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, no_gap),
             None => none("ratio", Tier::Sw),
         },
-        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 minus tuned rate over line rate"),
+        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 - tuned rate / line rate"),
     );
     named([
         ("baseline_kpps", report.baseline_kpps.clone()),

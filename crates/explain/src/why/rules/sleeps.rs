@@ -198,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::WaitRemoved(Wait::Storage),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} waits for storage {on_storage} of the time, mostly in \
-                   {storage}, while no other thread works much.",
+                   {storage}, while no other thread does much work.",
         fix: "{storage_fix}",
         workaround: Some(
             "a faster disk, or tmpfs for data that need not survive, shortens each \
