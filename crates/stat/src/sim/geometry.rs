@@ -246,7 +246,7 @@ impl Geometry {
             // The simulator requires a last level.
             None => {
                 let stand_in = "there is no cache level beyond L1; the simulator requires one, so \
-                                a copy of L1 stands in, whose counts are not shown";
+                                a copy of L1 is simulated, but its counts are not shown";
                 notes.push(stand_in.to_owned());
                 d1
             }
