@@ -232,9 +232,9 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     also(emit::show(&args.output, form, to, &record, &options, |text| text), simulation)
 }
 
-/// Returns the memory read bandwidth in bytes per second of as many threads as the program had
-/// running at the same time, and their number, from this machine's profile; `None` without a
-/// profile.
+/// Looks up the memory read bandwidth, in bytes per second, in this machine's profile, for the
+/// number of threads that the program ran concurrently. Returns the bandwidth and that number;
+/// `None` if there is no profile.
 fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
     let known = machine::memory(&linerate_linux::allowed_cpus().ok()?).ok()?;
     let running = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);

@@ -274,8 +274,8 @@ impl Session {
         counts
     }
 
-    /// Stops counting, so that final calls of [`Session::lap`] and [`Session::finish`] cover time
-    /// up to the same moment.
+    /// Stops counting, so that the final calls to [`Session::lap`] and [`Session::finish`] end at
+    /// the same moment.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // The events of a finished target cannot be stopped and need not be.

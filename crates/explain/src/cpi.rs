@@ -130,7 +130,10 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     };
     let limits = match is_complete {
         true => "",
-        false => "; without maximum costs, because the end of the last cache was not seen",
+        false => {
+            "; no upper bounds on costs, because the measurement did not show where the last-level \
+             cache ends"
+        }
     };
     EventCosts {
         source: format!("{source}{limits}"),
@@ -234,16 +237,16 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     );
     if let Some(limit) = costs.compute_bound_cpi_max {
         let (bound, verdict) = match whole {
-            cpi if cpi < limit => (Bound::Compute, "compute-bound: below"),
-            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound: well above"),
-            _ => (Bound::CannotTell, "too close to call: near"),
+            cpi if cpi < limit => (Bound::Compute, "compute-bound (below"),
+            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound (well above"),
+            _ => (Bound::CannotTell, "too close to call (near"),
         };
         let limit = three_digits(limit);
         return (
             bound,
             format!(
-                "by the rule of thumb for this processor, {verdict} {limit} cycles per \
-                 instruction; {explained}"
+                "{verdict} {limit} cycles per instruction, the rule-of-thumb limit for this \
+                 processor); {explained}"
             ),
         );
     }
@@ -257,7 +260,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
             ),
         ),
         (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
-            (Bound::Compute, format!("compute-bound: {explained}, less than half"))
+            (Bound::Compute, format!("compute-bound: {explained}, which is less than half"))
         }
         _ => (Bound::CannotTell, format!("cannot tell what it stalls on: {explained}")),
     }
@@ -443,7 +446,7 @@ mod tests {
             assert!(costs.events.iter().all(|cost| cost.least.is_some()), "{costs:?}");
             let (bound, source) = of(&incomplete);
             assert_eq!(bound, Bound::CannotTell);
-            assert!(source.contains("the end of the last cache was not seen"), "{source}");
+            assert!(source.contains("did not show where the last-level cache ends"), "{source}");
         }
     }
 

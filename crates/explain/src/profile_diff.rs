@@ -86,8 +86,8 @@ fn notes(old: &ProfileReport, new: &ProfileReport, kernel: Kernel) -> Vec<String
     match kernel {
         Kernel::Functions => {}
         Kernel::AsOne => notes.push(format!(
-            "the kernel was sampled in the {which} profile only: kernel functions are compared as \
-             one, {WHOLE_KERNEL}"
+            "the kernel was sampled in the {which} profile only: all kernel functions are compared \
+             as a single entry, {WHOLE_KERNEL}"
         )),
         Kernel::LeftOut => notes.push(
             "one of the profiles has no samples of the kernel: shares are relative to the samples \

@@ -142,7 +142,7 @@ impl Question {
             return (self.answer)(asked);
         }
         let next = match self.id {
-            "bound" => "linerate profile PID   # its functions, and what bounds the program",
+            "bound" => "linerate profile PID   # hottest functions, and what bounds the program",
             _ => "linerate run PATH.toml --record run.json   # for a packet path",
         };
         let kind = kind(&asked.record.body);

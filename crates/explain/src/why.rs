@@ -195,8 +195,8 @@ fn size(held: &Held<'_>) -> f64 {
 struct Applied<'a> {
     /// Subject with the largest gain among those for which the rule holds.
     best: Option<Held<'a>>,
-    /// Subject with the largest gain among those for which the rule would hold if the measures'
-    /// intervals were narrower.
+    /// Whether there is a subject for which the rule's symptoms hold and no condition fails, but
+    /// part of the evidence could not be read.
     is_suspect: bool,
     /// Subject with the largest gain among those for which only the width of an interval keeps the
     /// rule from holding.

@@ -129,8 +129,8 @@ fn workers_that_share_cpus_are_named() {
     };
     let placement = places.answer("placement");
     assert_eq!(placement.verdict, AnswerVerdict::Answered);
-    assert_eq!(placement.sentence, "now, because 2 workers share 1 CPU: 0.0, 2.0");
+    assert_eq!(placement.sentence, "it matters now, because 2 workers share 1 CPU: 0.0, 2.0");
     let parking = places.answer("parking");
     assert_eq!(parking.verdict, AnswerVerdict::Answered, "{parking:?}");
-    assert!(parking.sentence.contains("2.0 poll on CPUs that they share"), "{parking:?}");
+    assert!(parking.sentence.contains("2.0 busy-poll, and share their CPUs"), "{parking:?}");
 }

@@ -120,9 +120,9 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
 
 /// Minimum number of chain sizes. With fewer, equal rates may be a coincidence.
 const LEAST_ROWS: usize = 4;
-/// Maximum ratio of rates that count as equal, and minimum ratio of counts per load that clearly
-/// differ.
+/// Maximum ratio of rates that count as equal.
 const SAME_RATE: f64 = 1.6;
+/// Minimum ratio of counts per load that clearly differ.
 const OTHER_SHARE: f64 = 3.0;
 
 /// Returns the lowest and the highest count per second if the rate is the same at all sizes
@@ -167,8 +167,9 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
 
 /// Minimum ratio of a multiplexed count to the true one: scaling may be off by a few percent.
 const SCALED: f64 = 0.95;
-/// Maximum per-load overhead of the loop and counter reads, in instructions and in loads.
+/// Maximum overhead of the loop and counter reads, in instructions per load.
 const MOST_INSTRUCTIONS: f64 = 8.0;
+/// Maximum overhead of the loop and counter reads, in additional loads per load.
 const MOST_LOADS: f64 = 3.0;
 
 fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {

@@ -129,11 +129,13 @@ struct Rise {
     after: Option<Range<usize>>,
 }
 
-/// Minimum extent of a plateau, as a page ratio and as a number of points.
+/// Minimum extent of a plateau, as the ratio of the page counts at its ends.
 const OCTAVE: f64 = 1.9;
+/// Minimum number of points on a plateau.
 const LEAST_POINTS: usize = 3;
-/// Maximum rise within a plateau, as a fraction of latency or in standard errors.
+/// Maximum rise within a plateau, as a fraction of latency.
 const FLAT: f64 = 0.03;
+/// Maximum rise within a plateau, in standard errors.
 const FLAT_ERRORS: f64 = 4.0;
 /// Minimum cost of a level, as a fraction of the latency without TLB misses: a rise by half a cycle
 /// is not a level.

@@ -73,8 +73,9 @@ pub(crate) struct Contest<'a> {
     /// For a cold case, the slot stride in bytes and the number of slots.
     stride: usize,
     slots: usize,
-    /// The next slot, and the slots used in the window just timed.
+    /// Next slot to use.
     next_slot: usize,
+    /// Byte range of the slots used in the window just timed.
     walked: Range<usize>,
 }
 

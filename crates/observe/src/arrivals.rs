@@ -59,8 +59,8 @@ impl Arrivals {
         self.reads = Some([first, now]);
     }
 
-    /// Sets the drivers of the interfaces read, by which bursts are distinguished from counters
-    /// that are refreshed at intervals.
+    /// Sets the drivers of the interfaces that are read, which distinguish bursts from counters
+    /// refreshed at intervals.
     pub(crate) fn set_drivers<'a>(&mut self, mut drivers: impl Iterator<Item = &'a str>) {
         self.is_refreshed = drivers.any(|driver| REFRESHING.contains(&driver));
     }

@@ -73,8 +73,14 @@ impl Accounting {
 
 /// Parts of a budget, in output order.
 const STATES: [(ThreadState, &str); 8] = [
-    (ThreadState::User, "run time (schedstat) without interrupts, split by utime and stime"),
-    (ThreadState::Kernel, "run time (schedstat) without interrupts, split by utime and stime"),
+    (
+        ThreadState::User,
+        "run time (schedstat) minus time in interrupts, split in proportion to utime and stime",
+    ),
+    (
+        ThreadState::Kernel,
+        "run time (schedstat) minus time in interrupts, split in proportion to utime and stime",
+    ),
     (
         ThreadState::Interrupts,
         "the CPU's interrupt share (/proc/stat), in proportion to the thread's run time",

@@ -166,9 +166,9 @@ impl Watching {
         Ok(watching)
     }
 
-    /// Begins the window. What is divided by its length, or compared, counts from the same moment,
-    /// because what came before (finding sockets, timing the kernel, opening events) may take as
-    /// long as a short window.
+    /// Begins the window. Counters that are divided by the window's length or compared with each
+    /// other start at the same moment, because the preparations (finding sockets, timing the
+    /// kernel, opening events) may take as long as a short window.
     fn begin(&mut self, root: &Root) {
         self.began_ns = monotonic_ns();
         self.last_ns = self.began_ns;

@@ -20,7 +20,7 @@ pub struct DeadEnd {
     pub passed: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -359,7 +359,8 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
 pub fn schema_json() -> String {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<Wire<'_>>();
-    let mut json = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    let mut json =
+        serde_json::to_string_pretty(&schema).expect("a schema can be serialized to JSON");
     json.push('\n');
     json
 }

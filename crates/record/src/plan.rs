@@ -84,7 +84,8 @@ pub struct Bottleneck {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedWorker {
-    /// Worker name, `segment.replica`, both 0-based; neighbours have their own names.
+    /// Worker name: `segment.replica`, both 0-based. Threads outside the path have names of their
+    /// own.
     pub name: String,
     /// Stages that the worker runs, or what the neighbours do.
     pub runs: String,

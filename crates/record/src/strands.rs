@@ -276,8 +276,9 @@ impl NodeCounts {
 }
 
 impl StrandCounts {
-    /// Says which node's empty polls hide what a packet costs; `None` if no node that
-    /// [finds few packets](NodeCounts::finds_few_packets) takes more than 10 % of the nodes' ticks.
+    /// Returns a sentence on the node whose empty polls hide the cost of a packet; `None` if no
+    /// node that [finds few packets](NodeCounts::finds_few_packets) takes more than 10 % of the
+    /// nodes' ticks.
     pub fn hidden_by_empty_polls(&self) -> Option<String> {
         let sum = |of: &dyn Fn(&&NodeCounts) -> bool| -> f64 {
             self.nodes.iter().filter(of).filter_map(NodeCounts::all_ticks).sum()

@@ -46,7 +46,7 @@ pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String
         record["warnings"] = deep(warnings, "run");
     }
     with_stated(&mut record, &kind);
-    let json = serde_json::to_string_pretty(&record).expect("a parsed value can be written");
+    let json = serde_json::to_string_pretty(&record).expect("a parsed value can be serialized");
     (Cow::Owned(json), Some(version))
 }
 

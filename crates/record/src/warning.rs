@@ -399,8 +399,8 @@ impl Warning {
                  doctor` shows the cgroup and the command that lifts the quota"
             }
             Self::SharedCore { .. } => {
-                "each worker runs slower than on its own core; choose CPUs on different cores with \
-                 --cpus"
+                "each worker runs slower than on a core of its own; choose CPUs on different cores \
+                 with --cpus"
             }
             Self::UnknownCoreClock { .. } => "cycles are omitted; ticks are valid",
             Self::RejectedPackets { .. } => {

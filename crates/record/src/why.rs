@@ -143,10 +143,10 @@ impl Observation {
         self.protocols.get("TcpExt.ListenOverflows").copied().unwrap_or(0)
     }
 
-    /// Returns the packets that IP discarded on output, except those that queueing disciplines
-    /// dropped; `None` if none were counted. A datagram for which a non-blocking socket had no room
-    /// in its send buffer was never a packet, although IP counts it too; UDP counts it, and the
-    /// datagrams that a queueing discipline dropped, as `SndbufErrors`.
+    /// Returns the number of packets that IP discarded on output, excluding those dropped by
+    /// queueing disciplines; `None` if none were counted. IP also counts datagrams that did not fit
+    /// in the send buffer of a non-blocking socket. These never became packets, so they are
+    /// excluded as well. UDP counts both kinds as `SndbufErrors`.
     pub fn discarded_on_output(&self) -> Option<u64> {
         let discards = self.protocols.get("Ip.OutDiscards")?;
         let not_sent = self.protocols.get("Udp.SndbufErrors").copied().unwrap_or(0);

@@ -233,7 +233,7 @@ fn measured(report: &MemoryReport) -> String {
         count(conditions.windows_dropped)
     );
     if let Some(confidence) = confidence(report.levels.iter().map(|level| &level.latency_ns)) {
-        text += &format!("; intervals of {confidence} %");
+        text += &format!("; {confidence} % confidence intervals");
     }
     let words = evidence(report.levels.iter().map(|level| &level.latency_ns));
     if !words.is_empty() {

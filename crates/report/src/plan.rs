@@ -145,7 +145,7 @@ fn recommendation(
         setting += &format!(", on CPUs {}", spelled(cpus));
     }
     for WorkersBeside { name, cpus } in &one.beside {
-        setting += &format!("; alongside, {name} x{} on CPUs {}", cpus.len(), spelled(cpus));
+        setting += &format!("; together with {name} x{} on CPUs {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);

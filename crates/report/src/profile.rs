@@ -20,9 +20,9 @@ use linerate_record::units::{counted, three_digits};
 
 /// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Width of all table columns other than the function name, and width of the per-packet cost
-/// column.
+/// Width of all table columns other than the function name.
 const OTHER_COLUMNS: usize = 58;
+/// Width of the per-packet cost column.
 const COST_COLUMNS: usize = 11;
 /// Minimum width of a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
@@ -96,7 +96,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
     text + &unread(report, style)
 }
 
-/// Says how a program ended, given [`SampledProgram::ended`].
+/// Describes how a program ended, given [`SampledProgram::ended`].
 ///
 /// [`SampledProgram::ended`]: linerate_record::profile::SampledProgram::ended
 pub(crate) fn it_ended(ended: &str) -> String {

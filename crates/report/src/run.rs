@@ -266,7 +266,10 @@ fn whole_run(report: &RunReport, style: &Style) -> String {
     // The method names the packets, and then the windows.
     let method = &report.processed_kpps.method;
     let windows = method.split_once(", ").map_or(method.as_str(), |(_, windows)| windows);
-    let text = format!("kpps per stage: whole run, {} in all; throughput: {windows}", Kpps(taken));
+    let text = format!(
+        "kpps per stage: over the whole run, {} in total; throughput: over {windows}",
+        Kpps(taken)
+    );
     labelled("", Paint::Head, &clean(&text), style)
 }
 

@@ -14,8 +14,9 @@ use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpS
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
 
-/// Names of two sets: one with the white paper's C routines, and one without checksums.
+/// Name of the set with the white paper's C routines.
 const DOCUMENT: &str = "document";
+/// Name of the set without checksums.
 const OFF: &str = "off";
 
 /// Timing and sampling agree on a share if their results differ by at most this many percentage

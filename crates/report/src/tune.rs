@@ -71,9 +71,9 @@ fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
     mapping + &cheaper(report, file).map_or_else(String::new, |text| line(label, &text, style))
 }
 
-/// Describes how to reach line rate or, without one, a higher rate, with the mapping that was kept,
-/// which is in `file`, if in any; `None` if that takes nothing. A path without a line rate for
-/// which a mapping was found may be fast enough.
+/// Describes the next step towards line rate or, if there is none, a higher rate, with the mapping
+/// that was kept. `file` contains that mapping, if it is in a file. `None` if nothing needs to be
+/// done: a path without a line rate for which a mapping was found may be fast enough.
 fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
     let inside = file.map(|file| format!("look inside: linerate profile -- linerate run {file}"));
     let with_inside = |text: Option<String>| {
@@ -273,7 +273,7 @@ impl Kept {
             Self::NoCandidate => "nothing else was tried",
             Self::NotRun => "tuning stopped before the candidates had run",
             Self::OverLimit => "no faster candidate is known to meet the p99 limit",
-            Self::NoGain => "no candidate certainly gains 2 %",
+            Self::NoGain => "no candidate is certain to gain 2 %",
         }
     }
 

@@ -124,7 +124,8 @@ fn a_lower_rate_is_the_price_of_a_latency_limit() {
 #[test]
 fn rates_of_rows_that_differ_from_throughput_are_explained() {
     let text = joined(&of_run(|_| {}));
-    let note = "kpps per stage: whole run, 646 kpps in all; throughput: windows without preemption";
+    let note = "kpps per stage: over the whole run, 646 kpps in total; throughput: over windows \
+                without preemption";
     assert!(text.contains(note), "{text}");
     let text = of_run(|report| {
         report.workers[0].stages[0].kpps = report.processed_kpps.as_number();

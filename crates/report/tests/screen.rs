@@ -189,9 +189,9 @@ fn the_first_line_says_why_the_mapping_is_kept() {
         }
     };
     let (line, _) = first(&|report: &mut TuneReport| speedup(report, Some(0.95)));
-    assert!(line.contains("no candidate certainly gains 2 %"), "{line}");
+    assert!(line.contains("no candidate is certain to gain 2 %"), "{line}");
     let (line, _) = first(&|report: &mut TuneReport| speedup(report, None));
-    assert!(line.contains("no candidate certainly gains 2 %"), "{line}");
+    assert!(line.contains("no candidate is certain to gain 2 %"), "{line}");
     let (line, kept) = first(&|report: &mut TuneReport| {
         speedup(report, Some(1.25));
         report.p99_limit_ns = Some(50_000.0);

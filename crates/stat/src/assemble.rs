@@ -127,7 +127,7 @@ impl<'a> Runs<'a> {
 impl Runs<'_> {
     /// Returns the last completed run.
     pub(crate) fn last(&self) -> &Run {
-        self.runs.last().expect("there is a run")
+        self.runs.last().expect("at least one run has completed")
     }
 
     /// Returns the command's exit status: that of the first failed run, else of the last run.

@@ -43,16 +43,19 @@ use std::time::Duration;
 /// Signal raised by an unknown instruction; it has the same number on all architectures.
 const SIGILL: i32 = 4;
 
-/// File name of the plug-in, and of the file that it creates when it is probed.
+/// File name of the plug-in.
 const PLUGIN: &str = "cachesim.so";
+/// Name of the file that the plug-in creates when it is probed.
 const PROBE: &str = "probe";
 /// File that keeps processes that outlive the command from starting further emulators.
 const OVER: &str = "over";
-/// Maximum time to wait for emulators that are starting, in ns, and the interval between checks.
+/// Maximum time to wait for emulators that are starting, in nanoseconds.
 const STARTING_NS: u64 = 10_000_000_000;
+/// Interval between checks for emulators that are starting.
 const STARTING_TICK: Duration = Duration::from_millis(2);
-/// Maximum time for the probe in ns, and the interval at which its exit is polled.
+/// Maximum time for the probe, in nanoseconds.
 const PROBE_NS: u64 = 10_000_000_000;
+/// Interval at which the probe's exit is polled.
 const PROBE_TICK: Duration = Duration::from_millis(2);
 /// Maximum length of the emulator's message.
 const MESSAGE_BYTES: u64 = 4096;

@@ -8,10 +8,11 @@ use linerate_linux::errno::meaning;
 use linerate_record::Derive;
 use linerate_record::stat::StatReport;
 
-/// Exit statuses of env(1) for its own failures, a command that is not executable, and one that is
-/// not found.
+/// Exit status for this program's own failures, as of env(1).
 const FAILED: i32 = 125;
+/// Exit status if the command is not executable, as of env(1).
 const NOT_EXECUTABLE: i32 = 126;
+/// Exit status if the command is not found, as of env(1).
 const NOT_FOUND: i32 = 127;
 
 /// Adds the changes since the baseline to the report, and determines the exit status.

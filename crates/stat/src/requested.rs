@@ -15,7 +15,8 @@ pub(crate) const TASK_CLOCK: &str = "task_clock_ns";
 const CPU_CLOCK: &str = "cpu_clock_ns";
 
 /// Why [`TASK_CLOCK`] is not counted on whole CPUs.
-pub(crate) const RUNS_IDLE: &str = "on whole CPUs, this clock also runs while they are idle";
+pub(crate) const RUNS_IDLE: &str = "when whole CPUs are counted, this clock also runs while they \
+                                    are idle";
 
 /// Event that is also counted whenever counts by function are requested.
 const INSTRUCTIONS: &str = "instructions";

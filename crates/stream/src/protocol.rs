@@ -20,7 +20,7 @@ pub const MAX_DATAGRAM: u32 = 65_507;
 pub const MAX_CONNECTIONS: u32 = 64;
 /// Maximum socket buffer size that may be requested, in bytes.
 pub const MAX_BUFFER: u32 = 64 << 20;
-/// Maximum duration of a test's warm-up, and maximum duration of its measurement.
+/// Maximum duration of either phase of a test: the warm-up or the measurement.
 pub const MAX_TIME: Duration = Duration::from_secs(60);
 /// Maximum pause of either side after a call.
 pub const MAX_PAUSE: Duration = Duration::from_secs(1);

@@ -44,9 +44,9 @@ const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
-/// Minimum number of samples, with which the interval is less than 4 percentage points either way;
-/// and the number of samples after which sampling ends.
+/// Minimum number of samples, with which the interval is less than 4 percentage points either way.
 const LOOKS_MIN: u64 = 750;
+/// Number of samples after which sampling ends.
 const LOOKS: u64 = 2500;
 
 /// Maximum number of slices in which samples are collected.

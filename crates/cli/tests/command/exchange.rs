@@ -241,7 +241,7 @@ fn questions_are_answered_from_the_record() {
     let done = asked(&["--ask", "scaling"]);
     assert!(done.status == Some(2) && done.stdout.contains("--against"), "{done:?}");
     let done = asked(&["--ask", "scaling", "--against", &record]);
-    let fell = !done.stdout.contains("each worker handles as many packets");
+    let fell = !done.stdout.contains("the packet rate of each worker is the same");
     assert!(done.status == Some(0) && !fell, "{done:?}");
     let done = asked(&["--ask", "why"]);
     assert!(done.status == Some(2) && done.stderr.contains("bottleneck"), "{done:?}");

@@ -66,7 +66,7 @@ impl Rights {
         allowed.map(|(kind, _)| kind).collect::<Vec<_>>().join(", ")
     }
 
-    /// Says what TAP and AF_XDP need; `None` if both are allowed.
+    /// Returns what TAP and AF_XDP need; `None` if both are allowed.
     fn missing(&self) -> Option<String> {
         let tap = if self.admin { "" } else { "TAP interfaces need CAP_NET_ADMIN; " };
         let is_missing = !(self.raw && self.admin && self.bpf);

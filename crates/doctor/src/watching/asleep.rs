@@ -17,7 +17,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 /// Checks whether Yama hides the system calls in which this user's programs sleep.
 pub(super) fn observe(root: &Root, facts: &Facts) -> Observation {
     const NAME: &str = "system_calls_asleep";
-    const LOST: &str = "causes for which threads sleep are not found";
+    const LOST: &str = "what makes threads sleep cannot be determined";
     const RUN_AS_ROOT: &str = "sudo linerate why PID";
     let is_privileged = facts.capabilities.is_some_and(|set| set >> CAP_SYS_PTRACE & 1 == 1);
     // Without Yama, the file does not exist.

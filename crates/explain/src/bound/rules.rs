@@ -55,7 +55,7 @@ const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition
 }
 
 const MOST: &str = "most of the time";
-const NEARLY_ALL: &str = "all but the time in interrupts and timer ticks";
+const NEARLY_ALL: &str = "100 %, minus the time spent in interrupts and timer ticks";
 const FEW: &str = "within the error of attributing samples to instructions";
 const RUNS: &str = "a lower value indicates that the program also waits; the value is 1 for a \
                     thread that never sleeps";
@@ -188,7 +188,8 @@ const OF_KERNEL: &[Rule] = &[
         explained_by: &[],
         sentence: "{subject} spends {faults} of its CPU time on page faults and on mapping and \
                    unmapping memory.",
-        wrong_if: "if memory is reused, minor faults drop but the rate does not rise",
+        wrong_if: "with memory reused instead of freed, minor faults drop, but the rate does not \
+                   rise",
         next: "linerate why PID, to estimate the gain from avoiding page faults",
         suspicion: "",
         measure: "",

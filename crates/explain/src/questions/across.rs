@@ -47,7 +47,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let of_rates = rates.iter().flat_map(|(name, then, now)| pair(name, *now, *then, "kpps"));
     if !rates.is_empty() && rates.iter().all(|(_, then, now)| now * GROWTH >= *then) {
         return Reply::does_not_arise(
-            "each worker handles as many packets as with fewer ports, within 10 %",
+            "the packet rate of each worker is the same as with fewer ports, within 10 %",
         )
         .because(of_rates);
     }
@@ -160,11 +160,11 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .collect();
     if !full.is_empty() {
         return Reply::answered(format!(
-            "now, because the pipe is saturated on {}",
+            "it matters now, because the pipe is saturated on {}",
             full.join(", ")
         ))
         .because(evidence)
-        .advise(&["put strands with high CPI and strands with low CPI on the same core"]);
+        .advise(&["put strands with high CPI on the same core as strands with low CPI"]);
     }
     // An uncounted strand may be polling and saturate the pipe all by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
@@ -176,7 +176,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     }
     Reply::answered(
         "the pipe is not saturated on any core, so it is not the bottleneck; placement may still \
-         help if the strands evict each other's L1 lines; to find out, run them separately",
+         help if strands of a core evict each other's L1 lines; to find out, run them on different \
+         cores",
     )
     .because(evidence)
 }
@@ -208,8 +209,10 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
         return on_one_cpu(&on_cpu);
     }
     if !on_core.is_empty() {
-        let sentence =
-            format!("now, because workers {} share a core and its caches", names(&on_core));
+        let sentence = format!(
+            "it matters now, because workers {} share a core and its caches",
+            names(&on_core)
+        );
         return Reply::answered(sentence)
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
@@ -230,7 +233,7 @@ fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     Reply::answered(format!(
-        "now, because {} workers share {} {plural}: {}",
+        "it matters now, because {} workers share {} {plural}: {}",
         workers.len(),
         cpus.len(),
         names(workers)
@@ -255,7 +258,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
             "counters do not distinguish polling from work; measure once with idle strands parked \
-             and once with them polling: the true figure is in between",
+             and once with idle strands polling: the true figure is between the two",
             MEASURE,
         );
     }
@@ -295,7 +298,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     };
     let polling: Vec<&WorkerReport> = sharing.iter().map(|(worker, _)| *worker).collect();
     Reply::answered(format!(
-        "yes: workers {} poll on {what} that they share with other workers",
+        "yes: workers {} busy-poll, and share their {what} with other workers",
         names(&polling)
     ))
     .because(evidence(&sharing))

@@ -80,13 +80,14 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     };
     let advice = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
         format!(
-            "make the workers {needed} times faster to reach line rate with 64-byte frames: \
-             compiler flags, inlining, hot stages"
+            "to reach line rate with 64-byte frames, the workers must be {needed} times as fast: \
+             try compiler flags and inlining, and optimize hot stages"
         )
     } else {
         format!(
-            "line rate with 64-byte frames takes {needed} times the rate: use more workers \
-             (replicas or a split); faster code alone seldom gains more than a factor of two"
+            "line rate with 64-byte frames requires {needed} times the current rate: use more \
+             workers (replicas or a split); faster code alone seldom gains more than a factor of \
+             two"
         )
     };
     let reply = Reply::answered(sentence).because(evidence).advise(&[&advice]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of the CPUs that they can use the two sides of a stream need.
+//! CPU demand of the two sides of a stream, relative to the CPUs that each side can use.
 //!
 //! A side has one thread per connection, so its CPU time in CPUs says little: 8 threads that use
 //! 15 % of a CPU each are far from being limited by CPUs. It is related to
@@ -81,13 +81,14 @@ impl Facts<'_> {
         Some((side.cpu.as_number()? + side.waiting.unwrap_or(0.0)) / self.threads())
     }
 
-    /// Returns how much of the CPUs that it can use a side needs, from its own CPU time only.
+    /// Returns a side's CPU demand relative to the CPUs that it can use, from its own CPU time
+    /// only.
     pub(super) fn demand_of(&self, side: &StreamSide) -> Option<f64> {
         Some(self.cpu_share(side)?.max(self.thread_demand(side)?))
     }
 
-    /// Returns how much of the CPUs that it can use the busier side needs, including the CPU time
-    /// of the other side if both share these CPUs.
+    /// Returns the busier side's CPU demand relative to the CPUs that it can use, including the CPU
+    /// time of the other side if both share these CPUs.
     pub(super) fn demand(&self) -> Option<f64> {
         Some(self.demand_of(self.busier())?.max(self.pooled_share().unwrap_or(0.0)))
     }

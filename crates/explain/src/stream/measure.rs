@@ -37,7 +37,8 @@ pub enum Measure {
     WindowLimited,
     /// Time limited by the send buffer.
     SendBufferLimited,
-    /// Time limited by the send buffer, relative to the time limited by the receiver's window.
+    /// Time limited by the send buffer, relative to the time spent limited by the receiver's
+    /// window.
     SendBufferOverWindow,
     /// 1 if TCP window scaling is in use, 0 if not.
     WindowScaling,
@@ -87,11 +88,13 @@ impl Measure {
             Self::Waiting => ("time that the busier side waited for a CPU", "ratio"),
             Self::OwnLoad => ("CPU time of threads that share CPUs", "ratio"),
             Self::SameCpu => ("both sides on one CPU", "1 = yes"),
-            Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
-            Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
-            Self::SendBufferOverWindow => {
-                ("time limited by the send buffer / time limited by the receiver's window", "ratio")
-            }
+            Self::WindowLimited => ("time spent limited by the receiver's window", "ratio"),
+            Self::SendBufferLimited => ("time spent limited by the send buffer", "ratio"),
+            Self::SendBufferOverWindow => (
+                "time spent limited by the send buffer / time spent limited by the receiver's \
+                 window",
+                "ratio",
+            ),
             Self::WindowScaling => ("window scaling", "1 = yes"),
             Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),
             Self::SenderPaused => ("time that the sender paused", "ratio"),
@@ -105,7 +108,7 @@ impl Measure {
             Self::LostInTransit => ("datagrams lost in transit", "ratio"),
             Self::SoftwareChecksum => ("checksums in software", "1 = yes"),
             Self::SegmentBytes => ("payload per segment", "bytes"),
-            Self::CallShare => ("per-call share of CPU time", "ratio"),
+            Self::CallShare => ("share of CPU time that is per-call overhead", "ratio"),
             Self::BytesPerCall => ("payload per system call", "bytes"),
             Self::IsRequest => ("requests and replies", "1 = yes"),
             Self::IsLocal => ("both ends on this machine", "1 = yes"),

@@ -58,13 +58,13 @@ pub struct Rule {
 }
 
 const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
-const TICKS: &str = "twice the error of TCP's time accounting, in ticks of the kernel's timer \
-                     (4 ms at 250 Hz)";
+const TICKS: &str = "twice the error of TCP's time accounting, which counts kernel timer ticks (4 \
+                     ms at 250 Hz)";
 const PAUSED: &str = "otherwise the pause is not the bottleneck";
 const LOST: &str = "the error caused by reading the counters at different moments";
 const FULL: &str = "100 %, minus a margin for scheduling";
-const WINDOW: &str =
-    "measured: 0.8 to 1.5 with small buffers, 20 to 80 with large ones that are read slowly";
+const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 to 80 with large \
+                      ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
 const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
                      as the bottleneck";
@@ -122,7 +122,7 @@ pub const RULES: &[Rule] = &[
         cause: Cause::RateLimiter,
         limited_by: "rate_limit",
         conditions: &[
-            at_least(M::OfQdisc, 0.5, "retransmissions take the rest"),
+            at_least(M::OfQdisc, 0.5, "the rest goes into retransmissions"),
             at_least(M::Retransmitted, 0.001, "a limiter whose queue is full drops packets"),
         ],
         explained_by: &[],
@@ -368,7 +368,7 @@ pub const RULES: &[Rule] = &[
         limited_by: "cpu",
         conditions: &[
             at_least(M::Demand, 0.85, BOUND),
-            at_most(M::BytesPerCall, 1500.0, "less than a frame per call"),
+            at_most(M::BytesPerCall, 1500.0, "less than one frame per call"),
         ],
         explained_by: STOPS,
         is_swept: false,

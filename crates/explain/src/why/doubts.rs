@@ -88,7 +88,9 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
     let before = losses::before_ip(facts)?;
     let interface = before.interface;
     let reason = match before.reason {
-        Some(reason) => format!(" The kernel dropped as many with drop reason {reason}."),
+        Some(reason) => {
+            format!(" The kernel dropped about as many packets with drop reason {reason}.")
+        }
         None => String::new(),
     };
     Doubt::new(
@@ -185,9 +187,9 @@ fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a server that spends much of the time delaying ACKs to clients.
 fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Shortest delayed-ACK timeout in Linux, in seconds, and minimum fraction of time spent
-    /// delaying ACKs.
+    /// Shortest delayed-ACK timeout in Linux, in seconds.
     const DELAY_S: f64 = 0.04;
+    /// Minimum fraction of time spent delaying ACKs.
     const MOST: f64 = 0.3;
     let delayed = facts.protocol("TcpExt.DelayedACKs")?;
     let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
@@ -293,8 +295,9 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects a server that sleeps while exchanging datagrams with other servers: its clients'
 /// requests may be waiting for the other servers' replies.
 fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time asleep, and minimum number of datagrams per received segment.
+    /// Minimum fraction of time asleep.
     const MOST: f64 = 0.5;
+    /// Minimum number of datagrams per received segment.
     const DATAGRAMS: f64 = 0.2;
     let thread = facts.busiest()?;
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
@@ -349,7 +352,7 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     };
     Doubt::new(
         format!(
-            "{claim}: thread {} sleeps {} % of the time, but is not waiting for input.",
+            "{claim}: thread {} sleeps {} % of the time, but not waiting for input.",
             label(thread),
             percent(longest)
         ),
@@ -446,8 +449,9 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a machine without idle CPU time, on which senders or responders may be starved.
 pub(super) fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Maximum idle fraction over all CPUs, and minimum fraction of a CPU used by the program.
+    /// Maximum idle fraction over all CPUs.
     const IDLE: f64 = 0.05;
+    /// Minimum CPU time of the program, in CPUs.
     const USES: f64 = 0.3;
     /// Minimum fraction of time for which a thread lacks a CPU; less is within the error of kernel
     /// accounting.

@@ -142,18 +142,18 @@ impl GainModel {
             Self::StallRemoved(_) => "time stalled / time not stalled",
             Self::WaitRemoved(_) => "time asleep in this wait / all other time",
             Self::NotStopped => {
-                "time stopped / all other time, plus or minus half; from 0 if the thread also \
+                "time stopped / all other time, ± 50 %; the lower bound is 0 if the thread also \
                  waits for input"
             }
             Self::MoreCpus => {
-                "idle CPUs / CPUs used, assuming that between none and all of the idle CPUs can be \
-                 used, and that flows are not split"
+                "idle CPUs / CPUs used; the range is from using none of the idle CPUs to using all \
+                 of them, without splitting a flow"
             }
             Self::LockReleased => {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
             }
             Self::MoreOnTheWay => {
-                "waiting clients / server connections, at most client connections / server \
+                "waiting clients / server connections; upper bound: client connections / server \
                  connections (Little's law)"
             }
             Self::AsMeasured(_, source) => source,

@@ -118,8 +118,9 @@ pub(super) fn queue<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
 pub(super) fn one_at_a_time<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     /// Range of the mean number of threads that are not waiting.
     const ONE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-    /// Minimum number of threads, and minimum number of their sleeps per second in total.
+    /// Minimum number of threads.
     const THREADS: usize = 3;
+    /// Minimum number of sleeps per second, over all these threads.
     const SLEEPS: f64 = 100.0;
     let group = group(facts);
     let not_waiting = group.threads.len() as f64 - group.waiting();

@@ -59,7 +59,7 @@ pub enum Measure {
     OthersInstead,
     /// CPU time that the program's peers used on the thread's CPU, relative to the window length.
     PeersHere,
-    /// CPU time of the program's other threads on this CPU that sleep on the same futex.
+    /// CPU time used by the program's other threads that share this CPU and wait on the same futex.
     TakesTurns,
     /// Idle time of the thread's CPU.
     IdleHere,
@@ -95,7 +95,7 @@ pub enum Measure {
     AsleepIn(Wait),
     /// 1 if a process traces the thread with ptrace(2), otherwise 0.
     IsTraced,
-    /// Calls of execve by the thread's process per second, a lower bound.
+    /// Calls to execve by the thread's process per second, a lower bound.
     ExecsPerSecond,
     /// Number of times that the thread sleeps, per packet handled by the program.
     SleepsPerPacket,

@@ -15,8 +15,8 @@ impl Measure {
     fn title_of_time(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Demand => ("CPU demand (running, runnable, throttled or stolen)", "ratio"),
-            Self::Busy => ("time working, excluding polling", "ratio"),
-            Self::Saturation => ("time working or waiting for a CPU", "ratio"),
+            Self::Busy => ("time spent working, excluding polling", "ratio"),
+            Self::Saturation => ("time spent working or waiting for a CPU", "ratio"),
             Self::UsesStack => ("receives through kernel sockets only", "1 = yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
             Self::WaitingPerLoss => ("time waiting for a CPU / packet loss rate", "ratio"),
@@ -26,7 +26,8 @@ impl Measure {
             }
             Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
             Self::TakesTurns => (
-                "CPU time of the program's other threads on this CPU that sleep on the same futex",
+                "CPU time used by the program's other threads that share this CPU and wait on the \
+                 same futex",
                 "ratio",
             ),
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
@@ -72,13 +73,13 @@ impl Measure {
             Self::FaultTime => ("time in page faults / CPU time, estimated", "ratio"),
             Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
             Self::ReceiverInterrupts => {
-                ("largest time in interrupts and softirqs of a receiving CPU", "ratio")
+                ("most time in interrupts and softirqs on any receiving CPU", "ratio")
             }
             Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
             Self::FirewallOfUsed => {
                 ("share of this CPU's non-idle time in firewall rules", "ratio")
             }
-            Self::IdleElsewhere => ("idle time of the most idle other CPU", "ratio"),
+            Self::IdleElsewhere => ("idle time of the least busy other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
@@ -101,7 +102,7 @@ impl Measure {
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
             Self::OwnInstead => {
-                ("CPU time of own threads / of all threads that ran instead", "ratio")
+                ("CPU time of the program's own threads / of all threads that ran instead", "ratio")
             }
             Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
             Self::ChildrenShare => {
@@ -109,10 +110,10 @@ impl Measure {
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
-            Self::AsleepOnUnlisted => ("time asleep waiting on brief sockets", "ratio"),
+            Self::AsleepOnUnlisted => ("time asleep waiting on short-lived sockets", "ratio"),
             Self::StoragePerClient => ("threads waiting for storage / waiting clients", "ratio"),
             Self::RepliesDelayed => {
-                ("time when a reply is pending but all threads are asleep", "ratio")
+                ("time when a reply is pending while all threads are asleep", "ratio")
             }
             Self::DescriptorsReached => {
                 ("the socket's process reached its limit on open descriptors", "1 = yes")
@@ -120,10 +121,10 @@ impl Measure {
             Self::DescriptorsFull => ("time at the limit on open descriptors", "ratio"),
             Self::PendingAtServers => ("requests pending at servers / waiting clients", "ratio"),
             Self::AskedPerRequest => ("segments to servers / segments from clients", "ratio"),
-            Self::QueuedForServers => ("waiting clients - connections to servers", "requests"),
+            Self::QueuedForServers => ("waiting clients minus connections to servers", "requests"),
             Self::LockQueue => ("threads waiting for a lock", "threads"),
             Self::AwaitingServers => {
-                ("time with both clients and program waiting for replies", "ratio")
+                ("time when both clients and the program wait for replies", "ratio")
             }
             Self::OpeningToServers => {
                 ("time with clients waiting while connections to servers open", "ratio")
@@ -142,7 +143,7 @@ impl Measure {
             Self::Crypto => ("samples in cryptographic functions", "ratio"),
             Self::AnswersDatagrams => ("as many datagrams sent as received", "1 = yes"),
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
-            Self::ExecsPerSecond => ("calls of execve (lower bound)", "1/s"),
+            Self::ExecsPerSecond => ("calls to execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             _ => return None,
         })
@@ -185,8 +186,8 @@ impl Measure {
             Self::Flows => ("flows, weighted by packets", "flows"),
             Self::OwnOfReceived => ("packets of the program / packets received", "ratio"),
             Self::OwnThrough => ("bytes of the program that leave through the interface", "ratio"),
-            Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
-            Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
+            Self::WindowLimited => ("time spent limited by the receiver's window", "ratio"),
+            Self::SendBufferLimited => ("time spent limited by the send buffer", "ratio"),
             Self::PeerWindow => ("receiver's window / bandwidth-delay product", "ratio"),
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
             Self::RoundTripGrowth => ("round-trip time / minimum round-trip time", "ratio"),

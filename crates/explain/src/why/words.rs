@@ -277,9 +277,9 @@ fn meanwhile_waits<'a>(
     subject: Subject<'a>,
     thread: &'a ThreadActivity,
 ) -> Option<String> {
-    /// Minimum share of time spent waiting (twice the error of the kernel's accounting), and
-    /// minimum mean wait in microseconds.
+    /// Minimum share of time spent waiting: twice the error of the kernel's accounting.
     const SHARE: f64 = 0.05;
+    /// Minimum mean wait, in microseconds.
     const LONG_US: f64 = 300.0;
     let waits = M::Waiting.of(facts, subject).zip(M::MeanWait.of(facts, subject));
     match waits {

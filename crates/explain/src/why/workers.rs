@@ -182,9 +182,9 @@ fn worker_budget(
     time: TimeShares,
     is_held: bool,
 ) -> Vec<ThreadTime> {
-    const OF_STOLEN: &str = "steal time of the worker's CPU (/proc/stat), at most the lost time";
-    const OF_THROTTLED: &str = "the worker's run delay (schedstat), at most the cgroup's throttled \
-                                time (cpu.stat)";
+    const OF_STOLEN: &str = "steal time of the worker's CPU (/proc/stat), capped at the lost time";
+    const OF_THROTTLED: &str = "the worker's run delay (schedstat), capped at the cgroup's \
+                                throttled time (cpu.stat)";
     let of_wall = |ns: u64| ns as f64 / (report.elapsed_s * 1e9);
     // Without the run delay, it is unknown whether another thread took the time.
     let delayed = worker.run_delay_ns.map_or(0.0, |ns| of_wall(ns).min(time.lost));

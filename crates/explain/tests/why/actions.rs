@@ -145,7 +145,8 @@ fn an_affinity_mask_or_cpuset_is_the_limit_if_only_other_cpus_are_idle() {
     seen.threads
         .extend((102..110).map(|tid| thread("worker", tid, &[(User, 0.2), (Waiting, 0.8)])));
     let fix = |seen: &Observation| first(seen, CpuContention).fix.unwrap();
-    let confined = "affinity mask or cpuset allows (0,1), while others are idle: taskset -acp 0-7";
+    let confined =
+        "affinity mask or cpuset allows (0,1), while other CPUs are idle: taskset -acp 0-7";
     assert!(fix(&seen).contains(confined), "{}", fix(&seen));
     // The other worker may use idle CPUs, but not all of them.
     seen.threads.iter_mut().for_each(|thread| thread.allowed = (0..6).collect());
@@ -158,7 +159,7 @@ fn a_second_thread_needs_a_cpu_that_it_may_use() {
     let fix = |seen: &Observation| first(seen, Cause::SingleThread).fix.unwrap();
     assert!(!fix(&seen).contains("cpuset"), "{}", fix(&seen));
     seen.threads[0].allowed = vec![1];
-    assert!(fix(&seen).contains("more CPUs than 1, where they have no room"), "{}", fix(&seen));
+    assert!(fix(&seen).contains("more CPUs than 1, which are full"), "{}", fix(&seen));
 }
 
 /// A thread that never sleeps would starve the kernel's threads on its CPU.

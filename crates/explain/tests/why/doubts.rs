@@ -380,7 +380,7 @@ fn a_server_that_pauses_within_responses_may_limit_its_rate() {
 #[test]
 fn a_flood_of_connection_attempts_is_named() {
     let counts = [("TcpExt.SyncookiesSent", 50_000), ("Tcp.PassiveOpens", 200)];
-    assert_doubt(&server(&counts), "answered 50,000 of them with SYN cookies");
+    assert_doubt(&server(&counts), "answered 50,000 attempts with SYN cookies");
     let counts = [("TcpExt.SyncookiesSent", 50_000), ("Tcp.PassiveOpens", 40_000)];
     assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
 }

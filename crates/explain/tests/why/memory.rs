@@ -46,7 +46,7 @@ fn page_faults_have_the_reason_that_was_seen() {
     assert!(fix.contains("snapshots"), "{fix}");
     for memory in [None, Some(ProgramMemory { resident_growth_pages: 0, recent_forks: None })] {
         let sentence = explain(&Observation { memory, ..page_faults() }).remove(0).sentence;
-        assert!(sentence.contains(", or copied after a fork"), "{sentence}");
+        assert!(sentence.contains(" or copied after a fork"), "{sentence}");
     }
 }
 

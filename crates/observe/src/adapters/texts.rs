@@ -101,9 +101,9 @@ fn is_named(root: &Root, socket: &Listening, named: &Named, refused: &mut Vec<Un
     refused.push(Unread {
         what: "program_counters".to_owned(),
         reason: format!(
-            "the program's socket {} was not queried, because it may be for clients: no \
-             configuration file on the command line ({option} FILE), which would name the socket \
-             (`{after}`), can be read",
+            "the program's socket {} was not queried, because it may be a socket for clients: the \
+             configuration file that would show its purpose (`{after}`) is not on the command line \
+             ({option} FILE) or cannot be read",
             socket.path
         ),
         fix: None,

@@ -48,7 +48,8 @@ pub(super) fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads
         unread.push(Unread {
             what: "sleeps".to_owned(),
             reason: format!(
-                "{} threads were not sampled while they slept: those that worked most were",
+                "sleeps were sampled only for the threads that worked most; {} threads were left \
+                 out",
                 sleepers.left_out()
             ),
             fix: None,

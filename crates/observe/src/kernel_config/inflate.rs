@@ -3,8 +3,9 @@
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-/// Length of the fixed part of a gzip header, and of the trailer, in bytes.
+/// Length of the fixed part of a gzip header, in bytes.
 const HEADER: usize = 10;
+/// Length of the gzip trailer, in bytes.
 const TRAILER: usize = 8;
 
 /// Returns the contents of the first member of a gzip file; `None` if it is damaged, has optional

@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 256 << 10;
 const CONTEXT: usize = 6;
 /// Maximum number of instructions with samples; those with the fewest are dropped.
 const MOST_SAMPLED: usize = 4000;
-const METHOD: &str = "samples at the instruction over samples in the function";
+const METHOD: &str = "samples at the instruction / samples in the function";
 
 /// Adds the instructions of the requested function to a report, or the reason why there are none.
 pub(super) fn annotate(

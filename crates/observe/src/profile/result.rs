@@ -45,7 +45,7 @@ pub(super) struct Sampled {
 /// The rest have one or two samples each.
 const MOST_INTERVALS: usize = 512;
 const SEED: u64 = 0x7072_6f66;
-const METHOD: &str = "samples in the function over all samples";
+const METHOD: &str = "samples in the function / all samples";
 
 fn sampled(program: &Program, resolved: &Resolved) -> SampledProgram {
     SampledProgram {

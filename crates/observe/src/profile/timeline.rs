@@ -33,7 +33,7 @@ const LONGEST_PERIOD: f64 = 1.15;
 /// Minimum share of the samples for a function to be compared.
 const LEAST_SHARE: f64 = 0.01;
 const SEED: u64 = 0x7469_6d65;
-const METHOD: &str = "samples in the function over all samples of these slices";
+const METHOD: &str = "samples in the function / all samples in these slices";
 
 /// The sampling window and its slices.
 pub(super) struct Around {
@@ -51,8 +51,8 @@ pub(super) struct Around {
 /// Returns why gaps between samples do not show that a thread was not running; `None` if they do.
 pub(super) fn no_gaps(sampling: &SamplingMethod, is_clock: bool, lost: u64) -> Option<String> {
     let reason = match (is_clock, sampling.is_by_cpu, sampling.has_kernel, lost) {
-        (false, ..) => "cycles are sampled, and how long they take varies with the frequency",
-        (_, true, ..) => "whole CPUs are sampled, so threads that run briefly are rarely sampled",
+        (false, ..) => "cycles are sampled, and the duration of a cycle varies with the frequency",
+        (_, true, ..) => "sampling is per CPU, so threads that run only briefly get few samples",
         (_, _, false, _) => "the kernel is not sampled, so system calls look like gaps",
         (.., 1..) => "samples were lost, which looks like gaps",
         (true, false, true, 0) => return None,

@@ -19,7 +19,10 @@ pub(super) struct Waited {
 
 /// Kind of the instruction that a thread was stalled on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "built by the x86 decoder"))]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "constructed only by the x86 decoder")
+)]
 pub(super) enum Kind {
     Load,
     DependentLoad,

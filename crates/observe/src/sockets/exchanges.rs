@@ -9,7 +9,8 @@ use linerate_linux::network::InetProtocol;
 use linerate_record::why::SocketKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of lists per window on account of sleeping threads.
+/// Maximum number of times per window that sockets are listed because threads sleep on unknown
+/// ones.
 const LISTS_MAX: u32 = 20;
 
 /// Minimum number of sockets opened to the same address within the window for each of them to count

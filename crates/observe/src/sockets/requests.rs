@@ -39,10 +39,12 @@ struct Requests {
     /// Pending requests, by reading number.
     readings: BTreeMap<u32, Pending>,
     connections: u64,
-    /// Accepted connections whose exchanges are regular: their number, the number of exchanges,
-    /// and, for each reading, the number with a pending request and the number that were read.
+    /// Number of accepted connections whose exchanges are regular.
     regular: u64,
+    /// Number of exchanges on regular connections.
     exchanges: u64,
+    /// For each reading, the number of regular connections with a pending request, and the number
+    /// of regular connections that were read.
     of_regular: BTreeMap<u32, (u32, u32)>,
 }
 

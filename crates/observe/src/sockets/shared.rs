@@ -5,8 +5,8 @@
 use super::Sockets;
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 
-/// Difference in CPU demand, as a fraction of a CPU, above which it tells which process serves a
-/// socket. A parent that only supervises demands less.
+/// Difference in CPU demand, as a fraction of a CPU, above which the process that demands more is
+/// taken to serve the socket. A parent that only supervises demands less.
 const DEMAND: f64 = 0.01;
 
 impl Sockets {

@@ -21,11 +21,13 @@ struct Watched {
     /// Name of the server to which this socket is connected.
     server: Option<String>,
     reads: u64,
-    /// Over all readings: sum and maximum of the receive queue, number of readings with a non-empty
-    /// receive queue, and sum of the send queue.
+    /// Bytes in the receive queue, summed over all readings.
     received: u64,
+    /// Maximum number of bytes in the receive queue.
     received_max: u64,
+    /// Number of readings with a non-empty receive queue.
     waited: u64,
+    /// Bytes in the send queue, summed over all readings.
     sent: u64,
 }
 

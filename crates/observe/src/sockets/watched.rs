@@ -43,7 +43,8 @@ pub(super) struct Watched {
     pub(super) app_limited: u64,
     pub(super) held: u64,
     pub(super) corked: u64,
-    /// Number of readings since whose predecessor the peer had acknowledged data.
+    /// Number of readings that found data newly acknowledged by the peer since the previous
+    /// reading.
     delivering: u64,
     /// Readings of a TCP connection, at most [`READINGS_MAX`].
     readings: Vec<Reading>,

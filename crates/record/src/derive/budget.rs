@@ -24,7 +24,7 @@ impl Derive for BudgetReport {
                 "the pipe's instructions per cycle are not given",
             ),
         };
-        let ns = exact("ns", row.ns_per_packet, "bits on the wire per frame over line rate");
+        let ns = exact("ns", row.ns_per_packet, "bits on the wire per frame / line rate");
         let rate = exact("packets/s", row.packets_per_s, "inverse of the time per packet");
         let cycles =
             exact("cycles", row.cycles_per_packet, "time per packet times clock frequency");

@@ -122,7 +122,7 @@ fn event_costs(run: &RunReport) -> Figures {
             "cycles/instruction",
             taken / executed,
             cycles.tier,
-            "counted cycles over counted instructions of all stages",
+            "counted cycles / counted instructions, over all stages",
         ),
         _ => {
             let reason = instructions.reason.as_deref().or(cycles.reason.as_deref());
@@ -178,7 +178,7 @@ fn source_kpps(run: &RunReport) -> f64 {
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
-    const METHOD: &str = "busy ticks of all workers over packets read from the source";
+    const METHOD: &str = "busy ticks of all workers / packets read from the source";
     let busy: f64 = run.workers.iter().map(|worker| worker.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {
@@ -356,8 +356,8 @@ impl RunReport {
 
 impl RunReport {
     /// Returns the CPU quota that throttled the workers, in CPUs; `None` if they were not
-    /// throttled, or hardly. If the kernel's counters are unknown, a quota is assumed to throttle
-    /// workers that want more CPU time: workers poll whenever they do not sleep.
+    /// throttled, or only briefly. If the kernel's counters are unknown, a quota is assumed to
+    /// throttle workers that want more CPU time: workers poll whenever they do not sleep.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         /// Minimum throttled time, relative to the measurement phase. A quota equal to the number
         /// of workers may throttle them for moments, because other threads use some of it.

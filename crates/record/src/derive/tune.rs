@@ -50,7 +50,7 @@ fn rates(report: &TuneReport) -> Figures {
     let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
     let error = error.map_or_else(
         || none("ratio", Tier::Sw),
-        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted rate, minus 1"),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured rate / predicted rate - 1"),
     );
     let speedup = match kept {
         None if report.predicted_from.is_some() => none("ratio", Tier::Sw),
@@ -70,7 +70,7 @@ fn rates(report: &TuneReport) -> Figures {
             Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, no_gap),
             None => none("ratio", Tier::Sw),
         },
-        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 minus tuned rate over line rate"),
+        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 - tuned rate / line rate"),
     );
     named([
         ("baseline_kpps", report.baseline_kpps.clone()),

@@ -129,7 +129,7 @@ fn busy_share(observation: &Observation) -> Figure {
 }
 
 fn packets_per_s(observation: &Observation) -> Figure {
-    const METHOD: &str = "packets over window length";
+    const METHOD: &str = "packets / window length";
     let slices = &observation.packets_per_s;
     let unit = "packets/s";
     match &observation.packets {

@@ -78,8 +78,8 @@ pub enum ReadError {
         /// Column of the error.
         column: usize,
     },
-    /// A value that no enumeration of this version has, in a record that this version or an earlier
-    /// one is supposed to have written.
+    /// A value unknown to this version's enumerations, in a record supposedly written by this
+    /// version or an earlier one.
     UnknownValue {
         /// Path of the field: `findings[0].cause`.
         field: String,

@@ -17,7 +17,7 @@ const UNKNOWN: &str = "unknown";
 /// Returns an error that names the first such value.
 pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
     let written: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
-    let read = serde_json::to_value(body).expect("what was read from JSON can be written");
+    let read = serde_json::to_value(body).expect("values parsed from JSON can be serialized");
     match replaced(&written, &read, "") {
         Some((field, value)) => Err(ReadError::UnknownValue { field, value: value.to_string() }),
         None => Ok(()),

@@ -262,11 +262,11 @@ pub struct MachineLimits {
     /// unknown.
     #[serde(default)]
     pub last_level_caches: Option<u32>,
-    /// Memory read bandwidth of `read_threads` threads together in bytes per second, as measured by
-    /// `linerate memory`; `null` if it was not measured.
+    /// Combined memory read bandwidth of `read_threads` threads, in bytes per second, as measured
+    /// by `linerate memory`; `null` if it was not measured.
     pub read_bytes_per_s: Option<f64>,
-    /// Number of threads of `read_bytes_per_s`: at least as many as the program has running at the
-    /// same time. `null` in older records, where it is 1, and without a bandwidth.
+    /// Number of threads with which `read_bytes_per_s` was measured: at least as many as the
+    /// program runs concurrently. `null` in older records, where it is 1, and without a bandwidth.
     #[serde(default)]
     pub read_threads: Option<u32>,
 }

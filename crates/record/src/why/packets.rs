@@ -318,11 +318,11 @@ impl QdiscCounts {
 }
 
 impl SocketCounts {
-    /// Returns the packets dropped because the receive buffer was full or, for a listening socket,
-    /// because its accept queue was; `None` if the socket's drops were not read. A UDP socket's
-    /// drops include datagrams rejected by its filter or for a wrong checksum, and a listening
-    /// socket's include connection attempts rejected by BPF programs, IPsec policies or TCP-MD5.
-    /// The protocol's counts of full buffers and queues do not.
+    /// Returns the number of packets dropped because the receive buffer was full or, for a
+    /// listening socket, because its accept queue was full; `None` if the socket's drops were not
+    /// read. A UDP socket's drops include datagrams rejected by its filter or for a wrong checksum,
+    /// and a listening socket's include connection attempts rejected by BPF programs, IPsec
+    /// policies or TCP-MD5. The protocol's counts of full buffers and queues do not.
     pub fn buffer_drops(&self, observation: &super::Observation) -> Option<u64> {
         /// Minimum ratio of the protocol's count to the sockets' drops for attributing all drops to
         /// full buffers. Below 1, because the counters are read one after another.

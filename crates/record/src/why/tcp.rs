@@ -72,8 +72,8 @@ pub struct TcpCounts {
     /// longer count. `null` in older records.
     #[serde(default)]
     pub unanswered_share: Option<f64>,
-    /// Fraction of readings since whose predecessor the peer had acknowledged data, 0 to 1; `null`
-    /// in older records.
+    /// Fraction of readings that found data newly acknowledged by the peer since the previous
+    /// reading, 0 to 1; `null` in older records.
     #[serde(default)]
     pub delivering_share: Option<f64>,
     /// Largest window advertised by the peer in any reading, in bytes; `null` if the kernel does
@@ -89,10 +89,10 @@ impl TcpCounts {
     /// Returns whether practically all data flows in one direction, as in a download or a
     /// subscription, so that the segments cannot be requests and their replies.
     pub fn is_one_way(&self) -> bool {
-        /// Minimum number and ratio of segments with data. The longer of a request and its reply
-        /// takes up to 16 segments.
+        /// Minimum number of segments with data in one direction, and minimum ratio to the other
+        /// direction. The longer of a request and its reply takes up to 16 segments.
         const SEGMENTS: [u64; 2] = [20, 20];
-        /// Minimum number and ratio of bytes.
+        /// Minimum number of bytes in one direction, and minimum ratio to the other direction.
         const BYTES: [u64; 2] = [65_536, 1000];
         let is_one_way = |one: u64, other: u64, [least, ratio]: [u64; 2]| {
             one.max(other) >= least.max(ratio * one.min(other))

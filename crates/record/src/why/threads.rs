@@ -121,7 +121,8 @@ pub struct MemoryUse {
     /// Fraction of accesses to cache lines that were seen only once, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub once_share: f64,
-    /// Working set in bytes, estimated from how many 4 KiB pages were seen once and how many twice.
+    /// Working set in bytes, estimated from the numbers of 4 KiB pages seen exactly once and
+    /// exactly twice.
     pub working_set_bytes: Figure,
 }
 

@@ -8,8 +8,9 @@ use crate::{Detail, Style};
 use linerate_record::profile::{AnnotatedFunction, InstructionCost, ProfileReport, SourceLine};
 use linerate_record::stats::interval_name;
 
-/// Number of rows on one screen, and of instructions shown before and after a hot one.
+/// Number of rows on one screen.
 const SCREEN_ROWS: usize = 28;
+/// Number of instructions shown before and after a hot one.
 const CONTEXT: usize = 2;
 
 /// Formats the instructions of the recorded function, or the reason why they cannot be shown.

@@ -14,8 +14,9 @@ use crate::{Detail, Glyphs, Style};
 use linerate_record::profile::{CostClass, ProfileReport};
 use std::collections::BTreeMap;
 
-/// Maximum number of rows on one screen, and in the full report.
+/// Maximum number of rows on one screen.
 const SCREEN_ROWS: usize = 30;
+/// Maximum number of rows in the full report.
 const MOST_ROWS: usize = 128;
 /// Width in columns above which a function also shows its share.
 const SHARE_COLUMNS: usize = 14;

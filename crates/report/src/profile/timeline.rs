@@ -14,11 +14,13 @@ use crate::{Detail, Glyphs, Style};
 use linerate_record::Figure;
 use linerate_record::profile::{ProfileReport, ThreadTimeline, TimeSlice, Timeline};
 
-/// Number of rows per thread, and of threads on one screen.
+/// Number of rows per thread.
 const ROWS: usize = 8;
+/// Number of threads on one screen.
 const SCREEN_THREADS: usize = 2;
-/// Number of gaps and functions on one screen.
+/// Number of gaps on one screen.
 const SCREEN_GAPS: usize = 3;
+/// Number of functions on one screen.
 const SCREEN_FUNCTIONS: usize = 5;
 /// Width of the row labels.
 const LABEL: usize = 12;

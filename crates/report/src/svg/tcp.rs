@@ -9,8 +9,9 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// Names of two sets: one with the white paper's C routines, and one without checksums.
+/// Name of the set with the white paper's C routines.
 const DOCUMENT: &str = "document";
+/// Name of the set without checksums.
 const OFF: &str = "off";
 
 /// Returns all plots for which there is data.

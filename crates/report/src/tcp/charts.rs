@@ -11,10 +11,11 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// Fill characters for the bars of a routine and of the bound, and for the shares of checksums,
-/// copies, and copies with checksum.
+/// Fill character for the bar of a routine.
 const BAR: char = '█';
+/// Fill character for the bar of the bound.
 const BOUND: char = '░';
+/// Fill characters for the shares of checksums, copies, and copies with checksum.
 const SHARES: [char; 3] = ['█', '▓', '▒'];
 
 const INDENT: usize = 2;

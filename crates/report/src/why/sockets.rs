@@ -9,8 +9,8 @@ use crate::value::significant;
 use linerate_record::why::SocketCounts;
 use std::cmp::Ordering;
 
-/// Maximum number of sockets shown individually, and maximum number of rows for groups of other
-/// sockets.
+/// Maximum number of sockets shown individually. The same limit applies to the rows for groups of
+/// other sockets.
 const MOST: usize = 10;
 
 /// Formats the sockets, starting with those that have losses or stalls.

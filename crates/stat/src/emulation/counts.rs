@@ -35,8 +35,9 @@ const EXECUTES: u32 = 2;
 /// before it are few, and a path has at most 4096 bytes, of which commas are doubled.
 const COMMAND_BYTES: u64 = 16 << 10;
 
-/// Indices of header fields: the number of counters per row, and the last row in use.
+/// Index of the header field with the number of counters per row.
 const ROW: usize = 1;
+/// Index of the header field with the last row in use.
 const LAST_ROW: usize = 6;
 
 /// Counts over all processes of a command.
@@ -63,7 +64,7 @@ impl Counts {
         }
         let count = |wanted: &str| {
             let place = COUNTERS.iter().position(|counter| *counter == wanted);
-            self.counts[place.expect("events are sums of counters")]
+            self.counts[place.expect("every event is a sum of counters")]
         };
         Ok(native.split(" + ").map(count).sum())
     }

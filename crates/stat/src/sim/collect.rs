@@ -110,7 +110,7 @@ impl SimCounts {
             COUNTERS.iter().zip(self.counts).find(|(name, _)| **name == wanted).map(|(_, n)| n)
         };
         let parts = counters.split(" + ");
-        Ok(parts.map(|part| count(part).expect("events are made of counters")).sum())
+        Ok(parts.map(|part| count(part).expect("every event is a sum of counters")).sum())
     }
 
     fn add(&mut self, dump: &Dump) {

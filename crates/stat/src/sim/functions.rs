@@ -17,8 +17,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-/// SIGTERM and SIGKILL, which have the same numbers on all architectures.
+/// SIGTERM, which has this number on all architectures.
 const TERM: i32 = 15;
+/// SIGKILL, which has this number on all architectures.
 const KILL: i32 = 9;
 /// Time that a simulated command has to write its counts after SIGTERM.
 const GRACE: Duration = Duration::from_secs(20);

@@ -61,8 +61,9 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Keyword that selects this machine's caches.
 const THIS: &str = "this";
 
-/// Name for this machine's caches, and the suffix if sizes were measured.
+/// Name for this machine's caches.
 const THIS_MACHINE: &str = "this machine";
+/// Suffix of that name if the sizes were measured.
 const MEASURED: &str = "as measured";
 
 impl Geometry {
@@ -244,8 +245,8 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator requires a last level.
             None => {
-                let stand_in = "there is no cache level beyond L1; the simulator requires a last \
-                                level, but its counts are not shown";
+                let stand_in = "there is no cache level beyond L1; the simulator requires one, so \
+                                a copy of L1 is simulated, but its counts are not shown";
                 notes.push(stand_in.to_owned());
                 d1
             }

@@ -107,7 +107,8 @@ impl Model {
     /// are no levels beyond L1.
     pub(super) fn shapes(&self) -> (CacheShape, CacheShape, Option<CacheShape>) {
         let shape = |index: usize| self.machine.levels.get(index).map(|level| level.shape);
-        let (i1, d1) = (shape(0).expect("a model has L1I"), shape(1).expect("a model has L1D"));
+        let (i1, d1) =
+            (shape(0).expect("every model has an L1I"), shape(1).expect("every model has an L1D"));
         (i1, d1, self.beyond().last().map(|level| level.shape))
     }
 

@@ -24,7 +24,8 @@ fn no_cpu_time_is_counted_on_whole_cpus() {
         let metric = report.metrics.iter().find(|metric| metric.name == name).expect(name);
         assert_eq!(metric.figure.as_number(), None, "{name}");
         let reason = metric.figure.reason.as_ref().expect("it is absent");
-        let needed = "needs task_clock_ns: on whole CPUs, this clock also runs while they are idle";
+        let needed = "needs task_clock_ns: when whole CPUs are counted, this clock also runs while \
+                      they are idle";
         assert!(name == "clock_ghz" || reason == needed, "{name}: {reason}");
     }
     assert!(report.events.iter().all(|event| event.name != "task_clock_ns"), "{report:?}");

@@ -67,7 +67,7 @@ pub(in super::super) fn other_namespaces(facts: &Facts<'_>) -> Option<Doubt> {
 const NEIGHBOURS: [(&str, &str); 4] = [
     ("NEIGH_CREATEFAIL", "the neighbour table is full"),
     ("NEIGH_QUEUEFULL", "too many packets were waiting for an address to be resolved"),
-    ("NEIGH_FAILED", "no host answered to the address (ARP or neighbour discovery)"),
+    ("NEIGH_FAILED", "no host answered for the address (ARP or neighbour discovery)"),
     ("NEIGH_DEAD", "the neighbour entry was removed meanwhile"),
 ];
 
@@ -96,19 +96,20 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
     let of = if is_here { format!(" ({share} % of all)") } else { String::new() };
     let next = match reason {
         "NEIGH_CREATEFAIL" => {
-            "Allow more entries than there are hosts on the links, on the host, as all network \
-             namespaces share the table: sudo sysctl net.ipv4.neigh.default.gc_thresh3=16384 \
-             net.ipv4.neigh.default.gc_thresh2=8192 (net.ipv6.neigh for IPv6)"
+            "Raise the limits above the number of hosts on all links: sudo sysctl \
+             net.ipv4.neigh.default.gc_thresh3=16384 net.ipv4.neigh.default.gc_thresh2=8192 \
+             (net.ipv6.neigh for IPv6). All network namespaces share the table, so for a \
+             container, run this on the host"
         }
         _ => {
-            "See which hosts do not answer: ip neigh show nud failed; if they exist, look for lost \
-             ARP requests, or route the packets through a gateway"
+            "Find out which hosts do not answer (ip neigh show nud failed); if they exist, look \
+             for lost ARP requests, or route the packets through a gateway"
         }
     };
     Doubt::new(
         format!(
             "Cannot tell {claim}: {} packets {whose}were dropped{of} because {meaning} (drop \
-             reason {reason}), which programs that send datagrams do not notice.",
+             reason {reason}). Programs that send datagrams do not notice such drops.",
             grouped(dropped)
         ),
         next,
@@ -118,8 +119,9 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
 /// Detects processes that share a port (SO_REUSEPORT), of which one is busy while another gets no
 /// packets: the kernel chooses the socket by the addresses and ports of the flow.
 pub(in super::super) fn twin(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum CPU demand of the busy thread, and maximum of the idle one.
+    /// Minimum CPU demand of the busy thread.
     const BUSY: f64 = 0.7;
+    /// Maximum CPU demand of the idle thread.
     const IDLE: f64 = 0.05;
     /// Minimum fraction of time that the idle thread waits for input.
     const WAITS: f64 = 0.9;

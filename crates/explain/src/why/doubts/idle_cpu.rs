@@ -28,18 +28,19 @@ pub(in super::super) fn idle_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     };
     Doubt::new(
         format!(
-            "Cannot tell what holds back thread {}: it could run, but did not run {} % of the \
+            "Cannot tell what holds back thread {}: it was runnable but not running {} % of the \
              time, {} at a time, although {cpus} idle for at least {} % of that time. A CPU quota \
-             of a control group that is not visible here does this; in a container, /proc/stat may \
-             also leave out what runs in other containers.",
+             of a control group that is not visible here has this effect; in a container, \
+             /proc/stat may also leave out what runs in other containers.",
             label(thread),
             percent(waiting),
             milliseconds(wait.value / 1e3),
             percent(idle),
         ),
         format!(
-            "On the host, run linerate why for this process (here it is {}), or read nr_throttled \
-             in cpu.stat of each group that /proc/PID/cgroup names, and of the groups above it",
+            "On the host, run linerate why for this process (its PID here is {}), or read \
+             nr_throttled in cpu.stat of each group that /proc/PID/cgroup names, and of all parent \
+             groups",
             thread.pid
         ),
     )

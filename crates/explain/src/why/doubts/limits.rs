@@ -82,8 +82,8 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of readings with progress. A client that makes a request now and then gets
     /// its response at once.
     const STEADY: f64 = 0.3;
-    /// Fraction of the sent bytes above which bytes that the program received on connections that
-    /// it opened may be those that it passes on.
+    /// If the bytes received on connections that the program opened exceed this fraction of the
+    /// bytes sent, the program may merely be passing them on.
     const PASSED_ON: f64 = 0.5;
     let is_response = |stream: &&Stream<'_>| {
         is_accepted(facts, stream.socket)
@@ -111,8 +111,8 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell which of rate_limiter and nothing_wrong applies: the program sends long \
              responses on {connections}, at {rate} each, with pauses: for {} % of the time, no \
-             data is queued or in flight. Either it limits the rate itself, or it has no more data \
-             yet.",
+             data is queued or in flight. Either it limits the rate itself, or its next data is \
+             not ready yet.",
             percent(1.0 - busy / open)
         ),
         "Look for a limit in the program's configuration (limit_rate of nginx, bwlim of haproxy), \
@@ -122,8 +122,9 @@ pub(super) fn limits_itself(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a flood of connection attempts that never complete.
 pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of cookies sent per second, and per connection that was opened.
+    /// Minimum number of cookies sent per second.
     const PER_SECOND: f64 = 100.0;
+    /// Minimum number of cookies sent per connection that was opened.
     const PER_CONNECTION: u64 = 10;
     let cookies = facts.protocol("TcpExt.SyncookiesSent")?;
     let opened = facts.protocol("Tcp.PassiveOpens").unwrap_or(0);
@@ -133,7 +134,7 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell how the program would perform without a flood of connection attempts: the \
-             queue of half-open connections was full, so the kernel answered {} of them with SYN \
+             queue of half-open connections was full, so the kernel answered {} attempts with SYN \
              cookies, but only {} connections were opened.",
             grouped(cookies),
             grouped(opened)

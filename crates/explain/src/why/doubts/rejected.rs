@@ -88,8 +88,9 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
 pub(super) fn small_window(facts: &Facts<'_>) -> Option<Doubt> {
     /// Size of a large segment (TSO, GRO), in bytes. By default, buffers are larger.
     const SEGMENT: u64 = 65_536;
-    /// Minimum number of bytes per second, and per segment, in a bulk transfer.
+    /// Minimum number of bytes per second in a bulk transfer.
     const RATE: f64 = 10_000.0;
+    /// Minimum number of bytes per segment in a bulk transfer.
     const SIZE: u64 = 500;
     let is_small = |socket: &&SocketCounts| {
         socket.receive_buffer.is_some_and(|bytes| bytes < SEGMENT)

@@ -73,9 +73,9 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects requests that wait for milliseconds although the program has idle time: the program
 /// works in long stretches, each of which delays all other requests.
 fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of readings in which a request had waited for 4 ms or longer, and minimum
-    /// of the lower end of its interval.
+    /// Minimum fraction of readings in which a request had waited for 4 ms or longer.
     const LATE: f64 = 0.2;
+    /// Minimum for the lower end of that fraction's interval.
     const LEAST: f64 = 0.05;
     // Of few readings, a small share may be a coincidence.
     let late = requests::late(facts).filter(|late| late.value >= LATE && late.low >= LEAST)?;
@@ -149,10 +149,11 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects threads that wake up several times per packet and then compete for CPUs, as when all of
 /// them are woken for each connection.
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of threads that are woken together, and minimum number of their sleeps per
-    /// packet. If packets are not counted, minimum number of sleeps per second per thread.
+    /// Minimum number of threads that are woken together.
     const THREADS: usize = 8;
+    /// Minimum number of sleeps per packet, over all these threads.
     const SLEEPS: f64 = 2.0;
+    /// Minimum number of sleeps per second and thread, if packets are not counted.
     const PER_S: f64 = 20.0;
     let herd = Herd::of(facts);
     let each_per_s = herd.sleeps as f64 / facts.elapsed() / herd.threads.len().max(1) as f64;
@@ -186,11 +187,13 @@ pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
 /// program whose other threads receive the packets: the thread may be a pipeline stage that is too
 /// slow.
 pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time asleep on the timer, and maximum fraction waiting for work.
+    /// Minimum fraction of time asleep on the timer.
     const MOST: f64 = 0.8;
+    /// Maximum fraction of time waiting for work.
     const HARDLY: f64 = 0.02;
-    /// Minimum number of sleeps per second, and range of sleeps per packet.
+    /// Minimum number of sleeps per second.
     const PER_S: f64 = 100.0;
+    /// Range of the number of sleeps per packet.
     const PER_PACKET: std::ops::RangeInclusive<f64> = 0.1..=1.5;
     let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
     let per_packet = |thread: &ThreadActivity| thread.voluntary_switches as f64 / packets;
@@ -240,8 +243,9 @@ fn replies_sooner(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
 /// Detects a program that closes connections on which its clients are still sending, as programs do
 /// at their connection limit.
 pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of aborted connections per second, and per accepted connection.
+    /// Minimum number of aborted connections per second.
     const PER_S: f64 = 5.0;
+    /// Minimum number of aborted connections per accepted connection.
     const SHARE: f64 = 0.2;
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
     let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
@@ -271,9 +275,10 @@ pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
 
 /// Detects a program that mostly serves Unix domain sockets, for which there are no counters.
 pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of sleeps per counted packet, and per second. More sleeps mean that most of
-    /// the work does not arrive in packets.
+    /// Minimum number of sleeps per counted packet. A thread that sleeps more often gets most of
+    /// its work in other ways than in packets.
     const SLEEPS_PER_PACKET: f64 = 5.0;
+    /// Minimum number of sleeps per second.
     const SLEEPS_PER_S: f64 = 20.0;
     let clients = facts.observation.unix_clients?;
     let sleeps: u64 = facts.observation.threads.iter().map(|one| one.voluntary_switches).sum();
@@ -380,7 +385,7 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
     if threads == 1 && call.contains("nanosleep") {
         return Some(format!(
             " One thread sleeps in {call} most of the time: if it checks for requests only after \
-             each sleep, the sleep is the delay (timer_sleep)."
+             each sleep, the sleep delays them (timer_sleep)."
         ));
     }
     Some(match threads {

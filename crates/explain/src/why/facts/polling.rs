@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a thread polls with system calls, and what of its time is work then.
+//! Whether a thread polls with system calls and, if so, how much of its time is work.
 
 use super::Facts;
 use linerate_record::stats::Estimate;

@@ -11,8 +11,9 @@ use linerate_record::why::{
     CpuCounts, InterfaceCounts, QdiscCounts, SocketCounts, SocketKind, ThreadActivity,
 };
 
-/// Offloads of checksums and of segmentation: one of each is enough.
+/// Names of the checksum offload; one of them suffices.
 const CHECKSUM: &[&str] = &["tx-checksum-ip-generic", "tx-checksum-ipv4"];
+/// Names of the segmentation offload.
 const SEGMENTATION: &[&str] = &["tx-tcp-segmentation"];
 
 /// Queueing disciplines that do fair queueing.

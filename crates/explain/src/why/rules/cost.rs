@@ -317,7 +317,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::Functions(Group::ProbeEntry),
                 0.005,
-                "other kernel code also unwinds stacks, but not from attached programs",
+                "other kernel code unwinds stacks too, but does not enter attached programs",
             ),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
         ],

@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::SleepsOrKnowsPeers,
                 1.0,
-                "otherwise, short waits are short_interruptions, or due to UDP peers",
+                "otherwise, short waits count as short_interruptions, or are due to UDP peers",
             ),
         ],
         symptoms: 0,
@@ -187,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::CpuQuota,
         scope: Scope::Quotas,
-        conditions: &[at_least(M::ThrottledPeriods, 0.05, "one 100 ms period in 20")],
+        conditions: &[at_least(M::ThrottledPeriods, 0.05, "one quota period (100 ms) in 20")],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CpusWanted,

@@ -20,7 +20,8 @@ const HALF: &str = "above that, waiting for a CPU may explain the loss";
 pub(super) const OWN: f64 = 0.01;
 pub(super) const OWN_SOURCE: &str = "below that, other programs receive practically all packets";
 
-const NOT_FULL: &str = "must be known, because these packets are not counted as dropped by rules";
+const NOT_FULL: &str =
+    "any value will do, but it must be known: it is subtracted from the drops by rules";
 
 const FULL: &str = "not fully busy, given the 10 % error of kernel accounting";
 
@@ -105,7 +106,12 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_least(M::QueueFull, 0.9, "a buffer that is being read has free space now and then"),
             at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
-            at_most(M::AsleepOnUnlisted, 0.3, "a thread that asks a server per packet reads"),
+            at_most(
+                M::AsleepOnUnlisted,
+                0.3,
+                "above that, the thread queries a server for each packet, so it is reading the \
+                 socket",
+            ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::TimerSleep, Cause::UserLock, Cause::WaitingForPeer],
@@ -205,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
                    in the network namespace of {program} sent.",
         fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL OUTPUT) and \
               accept the packets that {program} sends",
-        workaround: Some("if the drops are intended, stop sending the packets"),
+        workaround: Some("if the drops are intended, stop sending those packets"),
         wrong_if: "with the rule removed, IpOutDiscards in `nstat` still grows",
         measure: "drop reasons, with the tracepoint skb:kfree_skb (as root), and `drop` in \
                   `conntrack -S`",
@@ -216,7 +222,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[at_least(
             M::ConntrackLoss,
             0.0005,
-            "one packet in 2000; each makes a client wait 1 s and try again",
+            "one packet in 2000; each such packet makes a client wait 1 s before it retries",
         )],
         symptoms: 0,
         explained_by: &[],
@@ -318,7 +324,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::AsleepForPackets,
                 0.3,
-                "a thread that waits for input although connections wait does not accept them",
+                "a thread that waits for input while connections are pending is not accepting them",
             ),
         ],
         symptoms: 0,
@@ -427,7 +433,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 4,
         explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
-        then_limited_by: Next::Is("the next CPU, or a single flow"),
+        then_limited_by: Next::Is("the next CPU to saturate, or the rate of a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
                    of its time doing so, while another CPU is {idle_elsewhere} idle.",
         fix: "Spread the flows over more queues (ethtool -L and -X), or over more CPUs (rps_cpus \

@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         // Nothing is gained if the thread scans its memory and prefetching hides the misses, which
         // samples cannot tell from a walk through buffers.
         gain: GainModel::CostRemoved(M::MemoryShare, [0.0, 0.6, 1.0]),
-        then_limited_by: Next::Is("the instructions executed"),
+        then_limited_by: Next::Is("the number of instructions executed"),
         sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
                    last-level cache: {memory_share} of the thread's samples hit cache lines that \
                    no other sample hit. Unless it scans this memory sequentially, most of these \

@@ -7,14 +7,15 @@ use super::super::measure::Measure as M;
 use super::{Condition, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-const STALLED: &str = "twice the error of the times in TCP_INFO, in ticks of the kernel's \
-                       timer (4 ms at 250 Hz)";
+const STALLED: &str = "twice the error of the times in TCP_INFO, which count kernel timer ticks (4 \
+                       ms at 250 Hz)";
 /// Threshold for the ratio of the peer's receive window to the bandwidth-delay product (rate times
 /// minimum RTT): above it, the receiver reads too slowly; below it, the window is too small.
 const WINDOW: f64 = 8.0;
 const WINDOW_SOURCE: &str =
     "measured ratios are 0.8 to 1 with small buffers and 200 to 7000 with slow receivers";
-const BUFFER_SOURCE: &str = "as for the window, which is half of the buffer";
+const BUFFER_SOURCE: &str = "twice the threshold for the window, because the window is half of the \
+                             buffer";
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s, the effect is negligible";
 
@@ -111,8 +112,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::AppLimited,
                 0.5,
-                "with nothing more to send, losses add latency, but do not limit the rate, except \
-                 of clients that wait for each reply: each loss takes them 200 ms",
+                "a sender that often has nothing more to send is not limited by losses; the \
+                 exception is a client that waits for each reply, which each loss delays by 200 ms",
             ),
         ],
         symptoms: 0,
@@ -140,8 +141,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RoundTripGrowth,
                 2.0,
-                "a queue that holds more than the path itself does not run empty when TCP backs \
-                 off",
+                "if the queue holds more data than the rest of the path, it does not run empty \
+                 when TCP backs off",
             ),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
         ],
@@ -167,7 +168,7 @@ pub(super) const RULES: &[Rule] = &[
             "a shorter queue at that link (fq_codel, cake), or BBR at the sender, lowers the delay \
              of all traffic on it, but does not shorten this transfer",
         ),
-        wrong_if: "while the connection is idle, a ping to the peer takes as long",
+        wrong_if: "a ping to the peer takes just as long while the connection is idle",
         measure: "rtt and minrtt in `ss -ti`",
     },
     Rule {
@@ -175,7 +176,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Connections,
         conditions: &[
             at_least(M::Held, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -194,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Connections,
         conditions: &[
             at_least(M::Corked, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -262,18 +263,18 @@ pub(super) const RULES: &[Rule] = &[
                 1.0,
                 "with fair queueing, the program's packets would not wait behind others",
             ),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the offered load, or the path"),
         sentence: "Other programs fill the {qdisc} qdisc on {interface}, which limits the rate to \
-                   {limit}: the packets of {program}, {own_traffic} of the bytes, wait behind \
+                   {limit}: the packets of {program} ({own_traffic} of the bytes) wait behind \
                    theirs.",
         fix: "Keep the program's packets out of that queue: use a separate class (htb, prio), or a \
               fair-queueing qdisc (fq_codel) instead of a FIFO; or raise the rate of the qdisc",
-        workaround: Some("a lower rate of the other programs shortens the queue"),
+        workaround: Some("slowing down the other programs shortens the queue"),
         wrong_if: "without the other programs' traffic, the rate rises by less than 10 %",
         measure: "tc -s qdisc",
     },
@@ -283,7 +284,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ChecksumOff, 1.0, "TX checksum offload is switched off"),
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
-            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through it"),
+            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through this interface"),
             at_least(
                 M::BytesPerSegment,
                 500.0,
@@ -330,7 +331,7 @@ pub(super) const RULES: &[Rule] = &[
                 "with tx-checksumming off, the cause is software_checksum",
             ),
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
-            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through it"),
+            at_least(M::OwnThrough, 0.5, "most of the program's bytes pass through this interface"),
             at_least(M::BytesPerSegment, 500.0, "short packets are not segmented"),
             at_least(M::KernelShare, 0.3, "below that, the kernel is not the main cost"),
             at_least(M::Demand, 0.3, "below that, the effect is negligible"),

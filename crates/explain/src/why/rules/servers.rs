@@ -26,8 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::WaitingForPeer,
         scope: Scope::Program,
         conditions: &[
-            at_most(M::Demand, 0.7, "its threads have headroom"),
-            at_least(M::Asleep, 0.3, "the program waits"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
+            at_least(M::Asleep, 0.3, "the program is waiting"),
             at_least(M::ClientsPerServer, 2.0, "two or more clients share each server connection"),
             at_least(M::AskedPerRequest, 0.5, "below that, most requests need no server"),
             at_least(M::AwaitingServers, 0.02, "below that, the servers reply at once"),

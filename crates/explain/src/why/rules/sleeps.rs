@@ -30,7 +30,7 @@ const TAKE_SLEEP_OUT: &str = "Remove the sleep from the request path, or wait fo
                               sleeps)";
 
 const CHILDREN_UNKNOWN: &str =
-    "it is unknown how much of the child processes' time is spent on starting";
+    "it is unknown how much of the child processes' CPU time is startup cost";
 const KEEP_PROCESSES: &str = "Keep processes running and pass them the work (a pool of workers, \
                               FastCGI instead of CGI), or call a library instead of a command";
 const CHEAPER_START: &str = "posix_spawn or vfork instead of fork, and a small static executable, \
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::BriefProcesses,
                 0.5,
-                "a worker that is replaced now and then ends within the window, too",
+                "a worker that is occasionally replaced also ends within the window",
             ),
         ],
         symptoms: 0,
@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Stopped), STOPS, STOPS_SOURCE),
-            at_least(M::IsTraced, 1.0, "the tracer stops the thread, not a signal"),
+            at_least(M::IsTraced, 1.0, "it is the tracer that stops the thread, not a signal"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepInPipe, 0.3, "otherwise the wait is not the bottleneck"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
             NO_OTHER_WAITS,
         ],
         symptoms: 0,
@@ -198,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::WaitRemoved(Wait::Storage),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} waits for storage {on_storage} of the time, mostly in \
-                   {storage}, while no other thread works much.",
+                   {storage}, while no other thread does much work.",
         fix: "{storage_fix}",
         workaround: Some(
             "a faster disk, or tmpfs for data that need not survive, shortens each \
@@ -310,7 +310,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             ON_TIMER,
             at_most(M::AsleepIn(Wait::Input), 0.3, "the thread is not waiting for connections"),
-            at_most(M::Demand, 0.7, "its threads have headroom"),
+            at_most(M::Demand, 0.7, "the program's threads have headroom"),
             NO_OTHER_WAITS,
         ],
         symptoms: 0,

@@ -51,8 +51,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
         "fault_reason" => Some(match reason(facts) {
             Reason::FirstTouch(pages) => format!(
-                "most of them touch memory for the first time, as the program's resident memory \
-                 grew by {} pages",
+                "most of them are first touches of memory: the program's resident memory grew by \
+                 {} pages",
                 grouped(pages)
             ),
             Reason::PerhapsFork(forks) => {
@@ -64,7 +64,9 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
             }
             Reason::Returned => RETURNED.to_owned(),
             Reason::Unknown => {
-                format!("{RETURNED}, or it is touched for the first time, or copied after a fork")
+                format!(
+                    "{RETURNED}, or pages are touched for the first time or copied after a fork"
+                )
             }
         }),
         "fault_fix" => Some(match reason(facts) {
@@ -73,8 +75,9 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
                                       pages; the faults end once all of it has been touched"
                 .to_owned(),
             Reason::PerhapsFork(_) => format!(
-                "If the program copies itself (snapshots of redis, workers that are started again \
-                 and again), do so less often, or with less memory; otherwise, {REUSE}"
+                "If the program forks to copy itself (redis snapshots, workers that are restarted \
+                 again and again), let it fork less often, or with less memory in use; otherwise, \
+                 {REUSE}"
             ),
             Reason::Returned | Reason::Unknown => {
                 let (first, rest) = REUSE.split_at(1);

@@ -43,7 +43,8 @@ fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let tid = thread.tid;
     match thread.share_of(|state| state == ThreadState::Asleep) >= SLEEPS {
         true => format!(
-            "sudo chrt -f -p 1 {tid} gives the thread priority over others, which then wait"
+            "sudo chrt -f -p 1 {tid} gives the thread priority over ordinary threads, which then \
+             wait"
         ),
         false => {
             let (command, who) = match facts.observation.sched_autogroup {
@@ -54,8 +55,8 @@ fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
                 _ => (format!("sudo renice -n -10 -p {tid}"), "thread"),
             };
             format!(
-                "{command} gives the {who} a larger part of the CPU (do not use SCHED_FIFO: a \
-                 thread that never sleeps would starve the kernel's threads there)"
+                "{command} gives the {who} a larger share of the CPU (do not use SCHED_FIFO: a \
+                 thread that never sleeps would starve the kernel threads on that CPU)"
             )
         }
     }
@@ -104,15 +105,15 @@ fn own(facts: &Facts<'_>, thread: &ThreadActivity, one: &RanInstead, pid: u32) -
             let all = list(all_cpus(facts)).unwrap_or_default();
             format!(
                 "the program's own threads, such as {}, compete for the CPUs that their affinity \
-                 mask or cpuset allows ({}), while others are idle: {}",
+                 mask or cpuset allows ({}), while other CPUs are idle: {}",
                 one.name,
                 ranges(&other.allowed, ","),
                 widen(&all, other.pid)
             )
         }
         _ => format!(
-            "the program's own threads, such as {}, compete for all CPUs: use fewer of them, give \
-             them less work (garbage collection, logging), or more CPUs",
+            "the program's own threads, such as {}, compete for all CPUs: use fewer of them, \
+             reduce their work (garbage collection, logging), or add CPUs",
             one.name
         ),
     }
@@ -121,7 +122,7 @@ fn own(facts: &Facts<'_>, thread: &ThreadActivity, one: &RanInstead, pid: u32) -
 /// Returns the command that lets the threads of a process use these CPUs.
 fn widen(cpus: &str, pid: u32) -> String {
     format!(
-        "taskset -acp {cpus} {pid} widens an affinity mask; a cpuset is widened where it was set \
+        "taskset -acp {cpus} {pid} widens an affinity mask; widen a cpuset where it was set \
          (--cpuset-cpus for a container, AllowedCPUs= in a systemd unit)"
     )
 }
@@ -138,7 +139,7 @@ fn confined(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     }
     let all = list(all_cpus(facts)).unwrap_or_default();
     format!(
-        ". First let its threads use more CPUs than {}, where they have no room: {}",
+        ". First allow its threads more CPUs than {}, which are full: {}",
         ranges(&may_use.into_iter().collect::<Vec<_>>(), ","),
         widen(&all, thread.pid)
     )
@@ -149,16 +150,17 @@ fn yielding(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let tid = thread.tid;
     let within = match facts.observation.sched_autogroup {
         Some(true) => format!(
-            " (kernel.sched_autogroup_enabled is 1: this counts only against threads of the same \
-             session; against others, echo -10 | sudo tee /proc/{}/autogroup)",
+            " (kernel.sched_autogroup_enabled is 1, so this has an effect only against threads of \
+             the same session; for an effect against others: echo -10 | sudo tee \
+             /proc/{}/autogroup)",
             thread.pid
         ),
         _ => String::new(),
     };
     match (thread.policy?, thread.nice?) {
         (SchedulingPolicy::Idle, _) => Some(format!(
-            "chrt -o -p 0 {tid} gives the thread the normal policy; it has SCHED_IDLE, and runs \
-             only when no other thread wants the CPU{within}"
+            "chrt -o -p 0 {tid} gives the thread the normal policy; now it has SCHED_IDLE, and \
+             runs only when no other thread wants the CPU{within}"
         )),
         (SchedulingPolicy::Normal | SchedulingPolicy::Batch, nice @ 1..) => Some(format!(
             "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its nice value is \

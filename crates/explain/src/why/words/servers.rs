@@ -26,7 +26,7 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
     let Some(queue) = locks::queue(facts) else { return String::new() };
     if let Some(Owner { thread, is_in_deadlock }) = queue.owner {
         let does = match waits::longest(&thread.asleep_on).filter(|sleep| sleep.share >= 0.5) {
-            _ if is_in_deadlock => "waits for them in turn (a deadlock)".to_owned(),
+            _ if is_in_deadlock => "in turn waits for one of them (a deadlock)".to_owned(),
             Some(sleep) => format!("sleeps in {}", waits::named(sleep)),
             None => format!("is running or runnable {} % of the time", percent(thread.demand())),
         };

@@ -40,7 +40,7 @@ struct Known {
 
 /// Returns the DPDK adapter.
 pub(super) fn dpdk() -> Description {
-    toml::from_str(include_str!("../../../adapters/dpdk.toml")).expect("a valid built-in file")
+    toml::from_str(include_str!("../../../adapters/dpdk.toml")).expect("the built-in file is valid")
 }
 
 impl Description {

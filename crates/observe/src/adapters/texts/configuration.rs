@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds, in the configuration files of a program, where its counters are. The program chooses the
-//! paths of these files: only regular ones are read, and of each no more than a limit.
+//! Finds, in the configuration files of a program, where its counters are. Because the program
+//! chooses the paths of these files, only regular files are read, up to a maximum size.
 
 use crate::adapters::listening::seen_by;
 use crate::target::stat_of;
@@ -37,7 +37,7 @@ pub(super) fn location(
 }
 
 /// Returns the paths that follow a directive in the configuration files on a process's command
-/// line, each after `option`. Of a directory, the files `*.cfg` are read. `None` if none of the
+/// line, each after `option`. For a directory, its `*.cfg` files are read. `None` if none of the
 /// files can be read.
 pub(super) fn named_paths(
     root: &Root,

@@ -97,6 +97,6 @@ pub(super) fn all() -> Vec<Description> {
         include_str!("../../../adapters/wireguard.toml"),
     ]
     .iter()
-    .map(|text| toml::from_str(text).expect("the files are tested"))
+    .map(|text| toml::from_str(text).expect("the built-in files are valid"))
     .collect()
 }

@@ -100,7 +100,7 @@ fn cells(line: &str) -> Vec<String> {
         match (character, is_quoted) {
             ('"', _) => is_quoted = !is_quoted,
             (',', false) => cells.push(String::new()),
-            (other, _) => cells.last_mut().expect("there is one").push(other),
+            (other, _) => cells.last_mut().expect("the list is never empty").push(other),
         }
     }
     cells

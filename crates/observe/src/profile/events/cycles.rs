@@ -12,8 +12,8 @@ const NS: u64 = 2_000_000;
 /// Counts an event in this thread for 2 ms of CPU time; returns its number per second. `None` if it
 /// is not counted.
 pub(super) fn per_second(request: Request) -> Option<f64> {
-    /// Iterations between two looks at the clock, which is a system call: enough that hardly any
-    /// time is spent in the kernel, where the event may not count.
+    /// Iterations between two reads of the clock, each a system call: enough that hardly any time
+    /// is spent in the kernel, where the event may not count.
     const STEPS: u32 = 20_000;
     let request = Request { inherit: false, disabled: false, ..request };
     let event = perf::open(&request, Target::CurrentThread, None).ok()?;

@@ -14,8 +14,8 @@ fn line(access: &Access) -> Line {
     (access.memory, access.at / LINE_BYTES)
 }
 
-const METHOD: &str = "estimated from how many pages the sampled instructions accessed once and how \
-                      many twice (Chao 1984)";
+const METHOD: &str = "estimated from the numbers of pages sampled exactly once and exactly twice \
+                      (Chao 1984)";
 /// Page size in bytes. With more lines than samples, hardly any line is seen twice, but pages are.
 const PAGE_BYTES: u64 = 4096;
 /// Minimum number of accesses for estimating the number of lines.
