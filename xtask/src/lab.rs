@@ -328,6 +328,6 @@ fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
 /// not touch this machine's own kernel.
 fn build_for_amd64() -> Result<(), Obstacle> {
     module::build_for_amd64(&mut Packages::new(cache().join("apt")))?;
-    note(&format!("amd64: {} builds; not loaded", module::FILE));
+    note(&format!("amd64: {} builds; it was not loaded", module::FILE));
     Ok(())
 }

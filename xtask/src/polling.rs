@@ -94,10 +94,10 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         match pair {
             ["--seconds", number] => {
                 let seconds = number.parse().ok().filter(|seconds| (2..=60).contains(seconds));
-                choice.seconds = seconds.ok_or("polling: 2 to 60 seconds")?;
+                choice.seconds = seconds.ok_or("polling: --seconds must be 2 to 60")?;
             }
             ["--linerate", file] => choice.linerate = Some(file.into()),
-            other => return Err(format!("polling: no option `{}`", other.join(" "))),
+            other => return Err(format!("polling: unknown option `{}`", other.join(" "))),
         }
     }
     Ok(choice)

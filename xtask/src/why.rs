@@ -66,7 +66,9 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--linerate" => choice.linerate = Some(value()?.into()),
             "--keep" => choice.keep = Some(value()?.into()),
             "--kept" => choice.kept = Some(value()?.into()),
-            option if option.starts_with('-') => return Err(format!("why: no option `{option}`")),
+            option if option.starts_with('-') => {
+                return Err(format!("why: unknown option `{option}`"));
+            }
             id => choice.ids.push(id.to_owned()),
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
 /// Parses the arguments for the part of a run that is started inside its namespaces.
 pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     let [id, seeded, random, linerate] = words else {
-        return Err("why --scene is for `cargo xtask why` itself".to_owned());
+        return Err("why --scene is internal to `cargo xtask why`".to_owned());
     };
     let seeds = seeds::all()?;
     let seed = seeds.into_iter().find(|seed| seed.id == *id).ok_or("no such seed")?;

@@ -143,9 +143,9 @@ pub(super) fn score(linerate: &Path) -> Result<String, String> {
         }
     }
     Ok(format!(
-        "Limits of known cause between two network namespaces: {first} of {tried} named first, \
-         {named} among the findings.\n\n| limit | named | findings | limited by | Gb/s |\n\
-         |---|---|---|---|---:|\n{rows}"
+        "Bottlenecks with known causes between two network namespaces: {first} of {tried} were the \
+         first finding, {named} were among the findings.\n\n| limit | named | findings | limited \
+         by | Gb/s |\n|---|---|---|---|---:|\n{rows}"
     ))
 }
 

@@ -388,7 +388,7 @@ impl Stage {
         if let Some(first) = pids.first() {
             self.variables.insert("PID".to_owned(), (*first).to_owned());
         } else if let Some(name) = &seed.watch {
-            return Err(format!("{name} does not run"));
+            return Err(format!("{name} is not running"));
         }
         let before = self.count(seed)?;
         let times = cpus::times();

@@ -72,7 +72,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
     let mut instructions = Vec::new();
     for line in &lines {
         let [turns, count, cycles, enabled, running] = line[..] else {
-            return Err(format!("{name}: {} numbers in a line", line.len()));
+            return Err(format!("{name}: expected five numbers per line, found {}", line.len()));
         };
         if cycles != count || enabled != running {
             return Err(format!(
@@ -89,7 +89,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
 fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
-        return Err(format!("{event}: was not counted"));
+        return Err(format!("{event}: not counted"));
     };
     let beyond =
         |(turns, count): &(u64, u64)| i128::from(*count) - i128::from(*turns) * i128::from(each);
@@ -98,7 +98,7 @@ fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, Stri
     around.dedup();
     let words: Vec<String> = around.iter().map(i128::to_string).collect();
     let sentence = format!(
-        "{event}: {each} per iteration and {} around the loop, {} times, {least} to {most} \
+        "{event}: {each} per iteration and {} outside the loop, in {} runs of {least} to {most} \
          iterations",
         words.join(" or "),
         pairs.len(),
@@ -116,8 +116,9 @@ fn between(text: &str, event: &str) -> Result<String, String> {
     let Some([cases, of]) = lines.first().map(Vec::as_slice) else {
         return Err(format!("{event} was not compared with the kernel's reads"));
     };
-    let sentence =
-        format!("{event}: {cases} of {of} reads are between the kernel's before and after");
+    let sentence = format!(
+        "{event}: {cases} of {of} reads are between the kernel's reads before and after them"
+    );
     if cases == of && *of > 0 { Ok(sentence) } else { Err(sentence) }
 }
 

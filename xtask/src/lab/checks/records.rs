@@ -176,8 +176,9 @@ fn known_loop(
     let holds =
         again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
     let sentence = format!(
-        "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
-         interrupted {}, {} and {} times, each of which may count an instruction twice",
+        "stat: {INSTRUCTIONS} of a program in user mode: {}, repeated {}; {} more iterations add \
+         {}; the three runs were interrupted {}, {} and {} times, and each interruption may count \
+         an instruction twice",
         short.raw,
         again.raw,
         LONG - SHORT,
@@ -215,9 +216,9 @@ fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result
     let most = |of: fn(&Rotated) -> f64| runs.iter().map(of).fold(0.0, f64::max) * 100.0;
     let missed: Vec<&str> = runs.iter().filter_map(|run| run.missed.as_deref()).collect();
     let sentence = format!(
-        "stat: {} events, {} of them always on a counter and right, the others in {} sets: \
-         estimates at most {:.2} % off {truth}, intervals at most +- {:.2} %, missed in {} of {} \
-         runs",
+        "stat: {} events, {} of them always on a counter and exact, the others multiplexed in {} \
+         sets: estimates within {:.2} % of {truth}, intervals at most +- {:.2} %, which miss it in \
+         {} of {} runs",
         TWELVE.len(),
         first.always,
         first.sets,
@@ -252,7 +253,7 @@ impl Rotated {
             let count = counted(report, name)?;
             if count.abs_diff(truth) > MOST_APART {
                 return Err(format!(
-                    "stat: {name} was always on a counter, and is {count}, not {truth}"
+                    "stat: {name} was always on a counter, but its count is {count}, not {truth}"
                 ));
             }
         }

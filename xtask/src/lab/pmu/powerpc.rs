@@ -142,9 +142,10 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
-        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
-         as written, repeated loads leak no memory and cause no warnings, {} wrong choices \
-         refused, nothing on a 750; counts null: the emulator has none",
+        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}reads registers \
+         back as written, leaks no memory and causes no warnings in repeated loads, refuses {} \
+         wrong parameters, and refuses to load on a 750; counts are null, because the emulator \
+         counts nothing",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())

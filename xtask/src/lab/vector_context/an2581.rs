@@ -81,7 +81,7 @@ fn table_1(costs: &Results) -> String {
         "## Compared with table 1 of AN2581\n\nContext management as a share of all instructions. \
          In brackets: what the table says about the overhead with few interrupts, with many, and \
          with large blocks. Rows without brackets are not in AN2581.\n\n| scheme | vectors in the \
-         kernel | needs the system |"
+         kernel | needs OS support |"
             .to_owned();
     for (name, _) in KINDS {
         let _ = write!(text, " {name} |");

@@ -39,11 +39,11 @@ impl Mode {
     /// Describes the preemption rules, for the document.
     pub(super) const fn what(self) -> &'static str {
         match self {
-            Self::Load => "Interrupts wake tasks, which take turns",
+            Self::Load => "Interrupts wake tasks; the tasks take turns",
             Self::Nested => {
                 "Interrupts nest, and each copies and sums 256 to 1,279 bytes with vectors"
             }
-            Self::Priority => "Each task has its own priority; each interrupt wakes a random one",
+            Self::Priority => "Each task has its own priority; each interrupt wakes a random task",
             Self::Sliced => "All tasks are ready; each interrupt ends a time slice",
             Self::All => {
                 "Interrupts nest, use vectors, end time slices, and wake tasks of higher priority"
