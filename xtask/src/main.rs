@@ -278,7 +278,7 @@ mod tests {
             ("why nothing", "unknown seed `nothing`"),
             ("why --slow", "why: unknown option `--slow`"),
             ("splice", "splice: no pages given"),
-            ("splice --slow a.md", "no option `--slow`"),
+            ("splice --slow a.md", "unknown option `--slow`"),
             ("splice --limit x a.md", "--limit takes a number of minutes"),
         ];
         for (line, expected) in cases {

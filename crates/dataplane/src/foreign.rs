@@ -205,7 +205,8 @@ impl Foreign {
                 Ok(Verdict::Drop(drop - DROP))
             }
             other if other >= DROP => Err(format!(
-                "invalid verdict {other}: drop cause {} is out of range; the stage has {}",
+                "invalid verdict {other}: drop cause {} is out of range; causes declared by \
+                 the stage: {}",
                 other - DROP,
                 self.causes
             )),

@@ -64,7 +64,8 @@ impl ThreadReport<'_> {
         if branch.totals.lost > 0 {
             let lost = counted(branch.totals.lost, "visit");
             parts.push(format!(
-                "{lost} to nested regions not recorded: nested too deeply, or too many regions"
+                "{lost} to nested regions not recorded, because regions are nested too deeply or \
+                 there are too many"
             ));
         }
         parts.join("; ")

@@ -168,7 +168,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     format!(
         "{} {way} machines, correct: number of levels {}, sizes within 10 % {}, latencies within \
          1 % {}, all three {}\n\
-         intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
+         intervals that contain the true value: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
          moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\
