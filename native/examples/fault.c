@@ -71,7 +71,7 @@ int main(void)
 
 int main(void)
 {
-	printf("SKIP: no copies that survive a fault for this architecture\n");
+	printf("SKIP: no fault-tolerant copies for this architecture\n");
 	return 0;
 }
 

@@ -67,7 +67,7 @@ impl Files {
     }
 
     /// Checks that outputs can be written and overwrite neither an input nor each other, and that
-    /// stdin, which can be read only once, is one input.
+    /// stdin, which can be read only once, is used for at most one input.
     pub(crate) fn check(self) -> Result<(), Failure> {
         if let [first, second, ..] = self.of_stdin.as_slice() {
             return Err(Failure::new(format!(

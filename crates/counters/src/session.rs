@@ -95,13 +95,14 @@ pub struct Session {
     current: usize,
     /// Length of the first slice.
     first_length: Duration,
-    /// Last reading of each event set. The next field holds the last reading of the scaling base.
+    /// Last reading of each event set.
     shown: Vec<Sums>,
+    /// Last reading of the scaling base.
     base_shown: Sums,
     slices: Slices,
     /// Whether the last event set could not be read, in which case its last counts are missing.
     is_behind: bool,
-    /// All counts at the start of the current lap, i.e. the last call of [`Session::lap`].
+    /// All counts at the start of the current lap, i.e. at the last call to [`Session::lap`].
     lap: Option<Mark>,
     is_counting: bool,
 }
@@ -274,8 +275,8 @@ impl Session {
         counts
     }
 
-    /// Stops counting, so that final calls of [`Session::lap`] and [`Session::finish`] cover time
-    /// up to the same moment.
+    /// Stops counting, so that the final calls to [`Session::lap`] and [`Session::finish`] end at
+    /// the same moment.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // The events of a finished target cannot be stopped and need not be.

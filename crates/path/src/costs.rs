@@ -237,8 +237,9 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that a stage has no more misses than instructions, no more L2 misses than L1 misses, and
-/// L1 misses if it has L2 misses, and that figures that must be positive are not zero.
+/// Checks that a stage has no more misses than instructions and no more L2 than L1 misses, that L2
+/// misses are given only together with L1 misses, and that figures that must be positive are not
+/// zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {

@@ -84,7 +84,7 @@ pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>:
 /// A change, evaluated by the predictor `P`.
 pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
-/// A setting as stored in the record.
+/// Placement of workers on CPUs, with the mapping and burst size that it applies to.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// Assignment of stages to workers.

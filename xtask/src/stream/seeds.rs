@@ -54,7 +54,7 @@ const SEEDS: [Seed; 12] = [
         findings: &["rate_limiter"],
     },
     Seed {
-        name: "loss of 1 %",
+        name: "1 % loss",
         setup: "$B nft 'table inet t { chain c { type filter hook input priority 0; tcp dport > \
                 1024 numgen random mod 100 < 1 drop; }; }'",
         arguments: USUAL,

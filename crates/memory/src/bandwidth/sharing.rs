@@ -20,8 +20,8 @@ pub(super) struct Sharers {
     pub(super) fewest: usize,
 }
 
-/// Returns the sharers of each level's caches among `cpus`, as reported by the OS. If it reports no
-/// caches of a level beyond L2, as many as all CPUs or as few as one may share them.
+/// Returns the number of sharers of each level's caches among `cpus`, as reported by the OS. If the
+/// OS reports no caches of a level beyond L2, each may be private or shared by all CPUs.
 pub(super) fn sharers(topology: &Topology, cpus: &[u32], levels: &[MemoryLevel]) -> Vec<Sharers> {
     let of_level = |level: &MemoryLevel| {
         let groups = groups(topology, cpus, number(level));

@@ -44,7 +44,7 @@ fn vector_tasks(s: &Settings) -> String {
 
 fn settings(s: &Settings) -> String {
     format!(
-        "{} ticks/s, {} interrupts/s, vector tasks: {}, life {}, {} ms",
+        "{} ticks/s, {} interrupts/s, vector tasks: {}, task lifetime {}, {} ms",
         s.ticks_per_s,
         s.interrupts_per_s,
         vector_tasks(s),

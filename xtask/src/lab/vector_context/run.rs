@@ -126,9 +126,10 @@ pub(super) struct Counted {
     pub(super) harness: u64,
     pub(super) kernel: u64,
     pub(super) background: u64,
-    /// Lengths of the longest stretches of code, in instructions: with interrupts disabled
-    /// (`closed`), and from the beginning of an interrupt until it is served (`entry`).
+    /// Length in instructions of the longest stretch of code with interrupts disabled.
     pub(super) closed: u64,
+    /// Length in instructions of the longest stretch from the beginning of an interrupt until it is
+    /// served.
     pub(super) entry: u64,
 }
 
