@@ -100,7 +100,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, F
         Some(Short('h') | Long("help")) => return Ok(Task::Help),
         Some(Short('V') | Long("version")) => return Ok(Task::Version),
         Some(other) => return Err(fault(other.unexpected(), 2)),
-        None => return Err(Fault { reason: "nothing to do".to_owned(), status: 2 }),
+        None => return Err(Fault { reason: "no command given".to_owned(), status: 2 }),
     };
     match task.to_str() {
         Some("doctor") => doctor(&mut parser).map_err(|error| fault(error, 2)),

@@ -162,7 +162,7 @@ impl Scene {
         let links: serde_json::Value =
             serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let packets = &links[0]["stats64"]["rx"]["packets"];
-        packets.as_u64().ok_or_else(|| format!("no counter: {links}"))
+        packets.as_u64().ok_or_else(|| format!("no packet counter of the interface in {links}"))
     }
 }
 

@@ -147,7 +147,9 @@ pub(crate) fn check_commands() -> Outcome {
             let then = beginnings(&text, refused);
             if then != now {
                 let file = path.strip_prefix(root()).unwrap_or(&path).display();
-                return Err(format!("{file}: outputs began with {then:?}, now with {now:?}"));
+                return Err(format!(
+                    "{file}: the outputs began with {then:?}, but now begin with {now:?}"
+                ));
             }
         }
         Ok(())
@@ -296,7 +298,8 @@ fn console<'t>(
         let mut command = command.to_owned();
         now = now + line + "\n";
         while command.ends_with('\\') {
-            let more = lines.next().ok_or_else(|| format!("`{command}` does not end"))?;
+            let more =
+                lines.next().ok_or_else(|| format!("`{command}` lacks its continuation line"))?;
             command = command + "\n" + more;
             now = now + more + "\n";
         }

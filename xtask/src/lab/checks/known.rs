@@ -16,7 +16,7 @@ const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 /// Events read by `known reads`.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// Upper bound on the instructions around the loop, whatever the compiler.
+/// Upper bound on the instructions outside the loop, whatever the compiler.
 const MOST_AROUND: i128 = 100;
 
 /// Checks that the kernel's counts are exact.
@@ -130,7 +130,7 @@ mod tests {
     fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
         let sentence =
-            "cycles: 2 per iteration and 23 around the loop, 2 times, 1 to 100 iterations";
+            "cycles: 2 per iteration and 23 outside the loop, in 2 runs of 1 to 100 iterations";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];
         assert_eq!(exact(&lines).as_deref(), Ok(sentence));
         for wrong in [

@@ -231,7 +231,7 @@ fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
         return Err(format!("status {status}; {}", said()));
     }
     match load.says.iter().find(|what| !output.contains(**what)) {
-        Some(what) => Err(format!("no `{what}`; {}", said())),
+        Some(what) => Err(format!("the output lacks `{what}`; {}", said())),
         None => Ok(()),
     }
 }

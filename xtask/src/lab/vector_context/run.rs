@@ -304,13 +304,16 @@ const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wron
 
 /// Combines the image's line with the plugin's counts into a result.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
-    let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
+    let line = console
+        .lines()
+        .find(|line| line.starts_with("RESULT "))
+        .ok_or("the output has no RESULT line")?;
     let numbers = numbers(line);
     if numbers.get("packets").is_none_or(|packets| *packets == 0) {
         return Err("no packet was handled");
     }
     if NAMES.iter().any(|name| !numbers.contains_key(*name)) {
-        return Err("the line lacks the number of comparisons");
+        return Err("the RESULT line lacks the number of comparisons");
     }
     let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })
