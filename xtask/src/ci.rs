@@ -322,7 +322,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
         Outcome::Passed(skips) => {
             report.is_passed = true;
             report.skipped = skips.len();
-            let unchanged = "  in an earlier run; inputs unchanged";
+            let unchanged = "  passed in an earlier run; inputs unchanged";
             report.lines.push(verdict("pass", if is_earlier { unchanged } else { "" }));
             report.lines.extend(skips.iter().map(|skip| format!("     {skip}")));
         }

@@ -131,7 +131,7 @@ fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     packages.dedup();
     Err(Obstacle::Missing(format!(
-        "no {}: apt-get install --no-install-recommends {}",
+        "not installed: {}; try: apt-get install --no-install-recommends {}",
         tools.join(", "),
         packages.join(" ")
     )))

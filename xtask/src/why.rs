@@ -168,7 +168,7 @@ pub(crate) fn check() -> Outcome {
     let skipped = lacking.iter().filter_map(|seed| Some(format!("{}: {}", seed.id, lacks(seed)?)));
     match run_and_count(&choice) {
         Ok(0) => Outcome::Passed(skipped.collect()),
-        Ok(wrong) => Outcome::Failed(format!("{wrong} answers confidently wrong")),
+        Ok(wrong) => Outcome::Failed(format!("{wrong} answers are confidently wrong")),
         Err(why) => Outcome::Failed(why),
     }
 }

@@ -120,12 +120,12 @@ fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let work = || {
         while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
             let verdict = judge(*seed, way, noise);
-            verdicts.lock().expect("no thread panics holding it").push(verdict);
+            verdicts.lock().expect("no thread panics while holding it").push(verdict);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let mut verdicts = verdicts.into_inner().expect("no thread panics holding it");
+    let mut verdicts = verdicts.into_inner().expect("no thread panics while holding it");
     verdicts.sort_by_key(|verdict| verdict.seed);
     verdicts
 }
