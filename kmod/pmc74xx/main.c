@@ -143,7 +143,7 @@ static int parse(const char *text, struct lr_ppc74xx_event *event)
 		*event = of_name(name);
 	}
 	if (!event->counters) {
-		pr_err("%s: no counter of this processor has it; a number is 0xCSS, counter and selection\n",
+		pr_err("%s: no counter of this processor counts it; a number is 0xCSS, counter and selection\n",
 		       text);
 		return -EINVAL;
 	}
@@ -161,7 +161,7 @@ static void say_no_counter(const char *text, const struct lr_ppc74xx_event *even
 		if (event->counters >> counter & 1)
 			used += scnprintf(counters + used, sizeof(counters) - used, " %u",
 					  counter);
-	pr_err("%s: only on%s, taken by events before it; count them in another run\n", text,
+	pr_err("%s: only on%s, which earlier events use; count them in another run\n", text,
 	       counters);
 }
 
@@ -358,7 +358,7 @@ static int __init pmc74xx_init(void)
 	int error;
 
 	if (!counters) {
-		pr_err("a processor of version %#06x has no counters that are known here\n",
+		pr_err("a processor of version %#06x has no counters that are supported here\n",
 		       version);
 		return -ENODEV;
 	}

@@ -123,7 +123,7 @@ static int parse_event(unsigned int at)
 
 	if (!kstrtouint(events[at], 0, &codes[at])) {
 		if (codes[at] > 0xffff) {
-			pr_err("%s: events have numbers up to 0xffff\n", events[at]);
+			pr_err("%s: event numbers go up to 0xffff\n", events[at]);
 			return -EINVAL;
 		}
 	} else if (!has_table()) {
@@ -353,7 +353,7 @@ static int __init pmu_user_init(void)
 	int error;
 
 	if (!has_counters()) {
-		pr_err("this processor says that it has no counters that are known here\n");
+		pr_err("this processor reports no counters that are supported here\n");
 		return -ENODEV;
 	}
 	core = read_cpuid_id();

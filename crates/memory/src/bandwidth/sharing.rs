@@ -51,8 +51,7 @@ pub(super) fn beyond_caches_of(topology: &Topology, cpus: &[u32], levels: &[Memo
     beyond_parts(&levels.iter().filter_map(of_level).collect::<Vec<f64>>())
 }
 
-/// Returns the cache level that a measured level is: 3 for `L3`; `None` for one that is memory, or
-/// may be.
+/// Returns the number of a measured cache level, e.g. 3 for `L3`; `None` if it is or may be memory.
 fn number(level: &MemoryLevel) -> Option<u32> {
     level.name.strip_prefix('L')?.parse().ok()
 }

@@ -206,7 +206,7 @@ impl Files {
         let answers = self.ask(&how, &plan)?;
         let judged = answers
             .fails("load")
-            .and_then(|()| answers.says("log", "pmu_user: this processor says that it has no"));
+            .and_then(|()| answers.says("log", "pmu_user: this processor reports no"));
         judged.map_err(|why| self.fault(&how, &why))?;
         note(&format!("RESULT PASS {} without counters: {MODULE} reports this", self.guest.name));
         Ok(())

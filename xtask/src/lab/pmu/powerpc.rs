@@ -88,22 +88,22 @@ const LOADS: [Load; 13] = [
     Load {
         parameters: "events=PM_ST_CMPL,PM_DATA_SNOOP,PM_MTVSCR_CMPL,PM_LD_CMPL",
         works: false,
-        says: &["PM_LD_CMPL: only on 2, taken by events before it"],
+        says: &["PM_LD_CMPL: only on 2, which earlier events use"],
     },
     Load {
         parameters: "events=0x17",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     Load {
         parameters: "events=0x720",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     Load {
         parameters: "events=0x33f",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     // A valid load after the refused ones: those left nothing behind, and the registers were
     // restored.
@@ -134,7 +134,7 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
         counted += &format!("{} events of a {processor}, ", table.len());
     }
     let none =
-        Load { parameters: "", works: false, says: &["has no counters that are known here"] };
+        Load { parameters: "", works: false, says: &["has no counters that are supported here"] };
     let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
     // The emulator counts nothing, so the counts are shown as null rather than 0.

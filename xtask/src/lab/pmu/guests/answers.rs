@@ -182,7 +182,7 @@ impl Answers {
             "perf or another program holds the counters",
             "the nearest is INST_RETIRED",
             "8 events for ",
-            "events have numbers up to 0xffff",
+            "event numbers go up to 0xffff",
         ] {
             self.says("log", said)?;
         }
