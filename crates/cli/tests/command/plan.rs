@@ -165,7 +165,10 @@ fn what_a_path_from_regions_assumes_is_printed() {
     let plan = ["plan", "--from", &file, "--packets", "96"];
     let done = linerate(&plan);
     assert_eq!(done.status, Some(0), "{done:?}");
-    for assumed in ["so each has one replica (--state flow or none if not)", "64 bytes with FCS"] {
+    for assumed in [
+        "so each has one replica (otherwise pass --state flow or --state none)",
+        "64 bytes with FCS",
+    ] {
         let count = done.stderr.lines().filter(|line| line.contains(assumed)).count();
         assert_eq!(count, 1, "{assumed}: {done:?}");
     }

@@ -93,8 +93,8 @@ fn what_nothing_says_is_assumed_and_said() {
     assert!(said.contains("state = \"global\"  # assumed"), "{said}");
     assert!(said.contains("64 bytes with FCS are assumed"), "{said}");
     let assumed = assumptions(&sketch, None, None).join("; ");
-    let expected = "`loop` has global state, so it has one replica (--state flow or none if not); \
-                    frames have 64 bytes with FCS (--frame)";
+    let expected = "`loop` has global state, so it has one replica (otherwise pass --state flow or \
+                    --state none); frames have 64 bytes with FCS (--frame)";
     assert_eq!(assumed, expected);
     assert!(assumptions(&sketch, Some(State::None), Some(1518)).is_empty());
     let given = text(&sketch, "r", Some(State::None), None, Some(1518));
