@@ -203,8 +203,8 @@ fn a_saturated_thread_is_not_left_out_of_the_path() {
     let seen = threads(&[("rx", 0.5, 0.2, 0.3), ("worker-0", 0.9, 0.09, 0.01)]);
     let error = read::why(&seen, "r", Known::default()).expect_err("the worker is unknown");
     let expected = "thread `worker-0` is on a CPU for 99 % of the time and asleep for 1 %, so its \
-                    work cannot be separated from polling: no poll loop was found; watch at a \
-                    lower load";
+                    work cannot be separated from polling: no poll loop was found; watch it \
+                    at a load low enough";
     assert!(error.to_string().contains(expected), "{error}");
     // A busy thread is known if its polling was separated, also if it only polls.
     let mut polls = seen;
