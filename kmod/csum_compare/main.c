@@ -31,7 +31,7 @@
 
 static unsigned int buffers = 100000;
 module_param(buffers, uint, 0444);
-MODULE_PARM_DESC(buffers, "how many random buffers each variant is compared on");
+MODULE_PARM_DESC(buffers, "number of random buffers to compare each variant on");
 
 static u8 *source, *ours, *theirs;
 static struct rnd_state random;
@@ -247,7 +247,7 @@ static bool selected_agree(void)
 
 	for (bytes = 0; bytes <= MAX_BYTES; bytes++)
 		if (vector_calls(bytes) < 0) {
-			pr_err("what is selected differs at %zu bytes\n", bytes);
+			pr_err("the selected variant differs at %zu bytes\n", bytes);
 			return false;
 		}
 	call_in_interrupt(&interrupt);
@@ -302,5 +302,5 @@ static void __exit csum_compare_exit(void)
 
 module_init(csum_compare_init);
 module_exit(csum_compare_exit);
-MODULE_DESCRIPTION("Compares linerate's checksum kernels with Linux' own");
+MODULE_DESCRIPTION("Compares linerate's checksum kernels with those of Linux");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -41,19 +41,20 @@
 static char *events[MAX_EVENTS] = { "0x001" };
 static unsigned int event_count = 1;
 module_param_array(events, charp, &event_count, 0444);
-MODULE_PARM_DESC(events, "events to count: names or numbers; default: cycles");
+MODULE_PARM_DESC(events, "events to count, by name or number; default: cycles");
 
 static unsigned int threshold;
 module_param(threshold, uint, 0444);
-MODULE_PARM_DESC(threshold, "what events with EXCEED exceed: 0 to 63 entries, or cycles by 2");
+MODULE_PARM_DESC(threshold,
+		 "threshold of events with EXCEED in their names: 0 to 63 entries, or units of 2 cycles");
 
 static bool threshold_by_32;
 module_param(threshold_by_32, bool, 0444);
-MODULE_PARM_DESC(threshold_by_32, "the threshold is cycles by 32");
+MODULE_PARM_DESC(threshold_by_32, "the threshold is in units of 32 cycles");
 
 static bool user_only;
 module_param(user_only, bool, 0444);
-MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
+MODULE_PARM_DESC(user_only, "count user mode only");
 
 /* A second code, `also`, of the event whose first code is `code`. */
 struct other_code {
@@ -142,7 +143,7 @@ static int parse(const char *text, struct lr_ppc74xx_event *event)
 		*event = of_name(name);
 	}
 	if (!event->counters) {
-		pr_err("%s: no counter of this processor has it; a number is 0xCSS, counter and selection\n",
+		pr_err("%s: no counter of this processor counts it; a number is 0xCSS, counter and selection\n",
 		       text);
 		return -EINVAL;
 	}
@@ -160,7 +161,7 @@ static void say_no_counter(const char *text, const struct lr_ppc74xx_event *even
 		if (event->counters >> counter & 1)
 			used += scnprintf(counters + used, sizeof(counters) - used, " %u",
 					  counter);
-	pr_err("%s: only on%s, taken by events before it; count them in another run\n", text,
+	pr_err("%s: only on%s, which earlier events use; count them in another run\n", text,
 	       counters);
 }
 
@@ -357,7 +358,7 @@ static int __init pmc74xx_init(void)
 	int error;
 
 	if (!counters) {
-		pr_err("a processor of version %#06x has no counters that are known here\n",
+		pr_err("a processor of version %#06x has no counters that are supported here\n",
 		       version);
 		return -ENODEV;
 	}
@@ -367,7 +368,7 @@ static int __init pmc74xx_init(void)
 		return error;
 	error = reserve_pmc_hardware(NULL);
 	if (error) {
-		pr_err("perf or another module has the counters; end it first\n");
+		pr_err("perf or another module uses the counters; stop it first\n");
 		return error;
 	}
 	on_each_cpu(start_here, NULL, 1);

@@ -53,11 +53,11 @@ static const struct event_name known[] = { LR_CORTEX_A7_EVENTS(EVENT_NAME) };
 static char *events[MAX_COUNTERS];
 static unsigned int event_count;
 module_param_array(events, charp, &event_count, 0444);
-MODULE_PARM_DESC(events, "what event counters 0, 1 and so on count: names or numbers");
+MODULE_PARM_DESC(events, "events for event counters 0, 1 and so on, by name or number");
 
 static bool user_only;
 module_param(user_only, bool, 0444);
-MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
+MODULE_PARM_DESC(user_only, "count user mode only");
 
 static unsigned int codes[MAX_COUNTERS];
 /* Properties that all CPUs must share, read on the first one. */
@@ -123,7 +123,7 @@ static int parse_event(unsigned int at)
 
 	if (!kstrtouint(events[at], 0, &codes[at])) {
 		if (codes[at] > 0xffff) {
-			pr_err("%s: events have numbers up to 0xffff\n", events[at]);
+			pr_err("%s: event numbers go up to 0xffff\n", events[at]);
 			return -EINVAL;
 		}
 	} else if (!has_table()) {
@@ -241,13 +241,13 @@ static struct perf_event *hold(unsigned int cpu)
 static int take(unsigned int number, struct opened *cpu)
 {
 	if (!has_counters() || LR_ARM(counters)() != counters || read_cpuid_id() != core) {
-		pr_err("CPU %u has other counters than CPU 0, or none\n", number);
+		pr_err("CPU %u has different counters from CPU 0, or none\n", number);
 		return -ENODEV;
 	}
 	cpu->enabled = LR_ARM_READ(pmcntenset);
 	cpu->interrupts = LR_ARM_READ_INTERRUPTS();
 	if (cpu->enabled || cpu->interrupts) {
-		pr_err("CPU %u: perf or another program holds the counters %#x (interrupts %#x): end it first\n",
+		pr_err("CPU %u: perf or another program holds the counters %#x (interrupts %#x): stop it first\n",
 		       number, (u32)cpu->enabled, (u32)cpu->interrupts);
 		return -EBUSY;
 	}
@@ -257,7 +257,7 @@ static int take(unsigned int number, struct opened *cpu)
 		const int error = PTR_ERR(cpu->holder);
 
 		cpu->holder = NULL;
-		pr_err("CPU %u: perf does not leave the counters: %d\n", number, error);
+		pr_err("CPU %u: perf does not release the counters: %d\n", number, error);
 		return error;
 	}
 	open_here();
@@ -353,7 +353,7 @@ static int __init pmu_user_init(void)
 	int error;
 
 	if (!has_counters()) {
-		pr_err("this processor says that it has no counters that are known here\n");
+		pr_err("this processor reports no counters that are supported here\n");
 		return -ENODEV;
 	}
 	core = read_cpuid_id();

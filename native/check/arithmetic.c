@@ -77,8 +77,8 @@ static void folding(struct tally *tally)
 			       "lr_csum_fold(0x%08x)", (unsigned)sum);
 		}
 	expect(tally, lr_csum_add(0, 0) == 0, "lr_csum_add: nothing");
-	expect(tally, lr_csum_add(0xffffffff, 1) == 1, "lr_csum_add: the carry comes back");
-	expect(tally, lr_csum_add(0xffffffff, 0xffffffff) == 0xffffffff, "lr_csum_add: ones");
+	expect(tally, lr_csum_add(0xffffffff, 1) == 1, "lr_csum_add: end-around carry");
+	expect(tally, lr_csum_add(0xffffffff, 0xffffffff) == 0xffffffff, "lr_csum_add: all ones");
 }
 
 /* RFC 1071, section 3: the sum of eight bytes, whole and from two groups of odd length. */
@@ -110,7 +110,7 @@ static void rfc1624(struct tally *tally)
 	expect(tally, checksum == network(0xdd2f), "RFC 1624, 4: checksum before");
 	expect(tally, lr_csum_finish((uint32_t)rest + after) == 0, "RFC 1624, 4: from scratch");
 	expect(tally, lr_csum_update(checksum, before, after) == 0, "RFC 1624, 4: equation 3");
-	expect(tally, lr_csum_update(0, after, before) == checksum, "RFC 1624, 4: and back from 0");
+	expect(tally, lr_csum_update(0, after, before) == checksum, "RFC 1624, 4: reverse update from 0");
 	expect(tally, lr_csum_update32(checksum, before, after) == 0, "RFC 1624, 4: 32 bits");
 }
 
@@ -151,9 +151,10 @@ static void udp_updates(struct tally *tally)
 {
 	const uint16_t rest = network(0xcd7a), last = network(0x5555), other = network(0x3285);
 	const uint16_t checksum = lr_csum_finish_udp((uint32_t)rest + last);
-	expect(tally, lr_csum_update_udp(checksum, last, other) == 0xffff, "UDP, 0 after a change");
-	expect(tally, lr_csum_update_udp(0xffff, other, last) == checksum, "UDP, and back");
-	expect(tally, lr_csum_update_udp(0, last, other) == 0, "UDP, no checksum");
+	expect(tally, lr_csum_update_udp(checksum, last, other) == 0xffff,
+	       "UDP: 0 after an update becomes all ones");
+	expect(tally, lr_csum_update_udp(0xffff, other, last) == checksum, "UDP: reverse update");
+	expect(tally, lr_csum_update_udp(0, last, other) == 0, "UDP: no checksum stays 0");
 }
 
 /*
@@ -163,7 +164,7 @@ static void udp_updates(struct tally *tally)
 static void udp_zero(struct tally *tally)
 {
 	expect(tally, lr_csum_finish_udp(0xffff) == 0xffff,
-	       "lr_csum_finish_udp: 0 is sent as ones");
+	       "lr_csum_finish_udp: 0 is sent as all ones");
 	expect(tally, lr_csum_finish(0xffff) == 0, "lr_csum_finish: 0 stays 0");
 	expect(tally, lr_csum_finish_udp(0xffffffff) == 0xffff,
 	       "lr_csum_finish_udp: unfolded ones");
@@ -179,7 +180,7 @@ static void udp_zero(struct tally *tally)
 	memcpy(bytes + 6, &checksum, 2);
 	expect(tally, checksum == 0xffff, "UDP: bytes that sum to zero");
 	expect(tally, lr_csum_fold(lr_csum_partial(bytes, sizeof bytes, 0)) == 0xffff,
-	       "UDP: they are intact with ones in the field");
+	       "UDP: intact with all ones in the field");
 }
 
 /*

@@ -38,7 +38,8 @@ static void fail_with(struct tally *tally, const char *format, va_list arguments
 	vprintf(format, arguments);
 	printf("\n");
 	if (tally->failures == FAILURE_LIMIT)
-		printf("FAIL %s: no more of it after %d failures\n", tally->name, FAILURE_LIMIT);
+		printf("FAIL %s: further failures are not shown after the first %d\n", tally->name,
+		       FAILURE_LIMIT);
 }
 
 void fail(struct tally *tally, const char *format, ...)
@@ -222,7 +223,7 @@ void check_csum_burst(struct subject *s, const struct lr_csum_buffer *buffers,
 		now.seed = seeds[i];
 		judge_sum(s, sums[i], expected[i]);
 	}
-	expect(&s->tally, sums[count] == UNTOUCHED, "%s csum_burst: wrote behind %zu sums",
+	expect(&s->tally, sums[count] == UNTOUCHED, "%s csum_burst: wrote past the end of %zu sums",
 	       s->tally.name, count);
 }
 

@@ -91,11 +91,12 @@ static int told_of_no_vectors(int unused)
 void check_first_calls(struct tally *tally)
 {
 #ifndef __x86_64__
-	expect(tally, in_a_process(told_of_no_vectors, 0), "no vectors declared: none is selected");
+	expect(tally, in_a_process(told_of_no_vectors, 0),
+	       "a vector variant was selected, although no vector unit was declared");
 #endif
 	for (int delay = 0; delay < 100000; delay += 500)
 		expect(tally, in_a_process(forced_during_first_call, delay),
-		       "portable is forced %d turns after another thread began the first call",
+		       "portable forced %d iterations after another thread began the first call",
 		       delay);
 	expect(tally, in_a_process(first_call, FIRST_BURST),
 	       "the first call of a process, lr_csum_burst");
@@ -118,14 +119,14 @@ static void table(struct tally *tally)
 				v->copy || v->fill;
 		const size_t word = strspn(v->name, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
-		expect(tally, word && !v->name[word], "%s: a name is one word", v->name);
-		expect(tally, lr_variant_find(v->name) == v, "%s: found by its name", v->name);
-		expect(tally, *v->isa, "%s: says what the processor must have", v->name);
+		expect(tally, word && !v->name[word], "%s: the name must be one word", v->name);
+		expect(tally, lr_variant_find(v->name) == v, "%s: must be found by its name", v->name);
+		expect(tally, *v->isa, "%s: must state which features the processor needs", v->name);
 		expect(tally, v->compiled ? all : !any && !v->supported(),
-		       "%s: functions are there if, and only if, it is compiled", v->name);
+		       "%s: must have functions if and only if it is compiled", v->name);
 	}
 	expect(tally, !lr_variant_find("") && !lr_variant_find("no such variant"),
-	       "a variant is found that is not there");
+	       "a nonexistent variant was found");
 }
 
 static int same_functions(const struct lr_variant *a, const struct lr_variant *b)
@@ -165,7 +166,7 @@ static void is_selected(struct tally *tally, const char *when)
 {
 	const struct lr_variant best = expected_selection(), current = lr_variant_current();
 	expect(tally, !strcmp(current.name, "selected") && same_functions(&current, &best),
-	       "%s: of each function the last preferred one is selected", when);
+	       "%s: the last preferred implementation of each function must be selected", when);
 }
 
 /* Expects that forcing fails with that code and leaves the current targets unchanged. */
@@ -176,7 +177,7 @@ static void refused(struct tally *tally, const char *name, int code)
 	const struct lr_variant after = lr_variant_current();
 	expect(tally, got == code, "forcing \"%s\" returned %d instead of %d", name, got, code);
 	expect(tally, !strcmp(before.name, after.name) && same_functions(&before, &after),
-	       "forcing \"%s\" failed and changed what is called", name);
+	       "forcing \"%s\" failed, but changed the called functions", name);
 }
 
 /*
@@ -195,7 +196,7 @@ static void forced(struct tally *tally, const struct lr_variant *v)
 	const struct lr_variant current = lr_variant_current();
 	expect(tally, !strcmp(current.name, v->name) && same_functions(&current, v) &&
 			      current.vector == v->vector,
-	       "forcing \"%s\": another one is called", v->name);
+	       "forcing \"%s\": another variant is called", v->name);
 	check_bursts(&through, 1, &few);
 	check_sweep(&through, 1, &few);
 	tally->cases += through.tally.cases;

@@ -72,7 +72,7 @@ void check_edges(struct subject *subjects, size_t count)
 	const struct arena arena = arena_new(2 * LONGEST + LINE);
 
 	if (NULL_OFFENDS)
-		printf("SKIP: nothing at null: clang objects to adding 0 to it\n");
+		printf("SKIP: nothing at null: clang rejects adding 0 to a null pointer\n");
 	for (struct subject *s = subjects; s < subjects + count; s++) {
 		if (!NULL_OFFENDS)
 			nothing_at_null(s);

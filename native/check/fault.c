@@ -40,9 +40,9 @@ int main(int argc, char **argv)
 
 	if (argc > 2 || (argc == 2 && !quick && !speed)) {
 		fputs("usage: lr-check-fault [--quick | --speed]\n"
-		      "  checks the copies that survive a fault; exits with 1 if one fails\n"
+		      "  checks the copies that survive a fault; exits with 1 if a check fails\n"
 		      "  --quick  no lengths above 4 GiB: for emulators\n"
-		      "  --speed  no check, but what surviving costs here\n",
+		      "  --speed  no checks; measures what surviving faults costs here\n",
 		      stderr);
 		return 2;
 	}
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 
 int main(void)
 {
-	printf("SKIP: no copies that survive a fault for this architecture\n");
+	printf("SKIP: copies that survive a fault are not supported on this architecture\n");
 	return 0;
 }
 

@@ -163,11 +163,11 @@ void check_fault_handlers(struct tally *tally)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	closed = mmap(0, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	expect(tally, closed != MAP_FAILED, "no page without access: mmap failed");
+	expect(tally, closed != MAP_FAILED, "cannot map a page without access: mmap failed");
 	expect(tally, in_a_process(somebody_after_us, 0), "another handler after ours");
 	expect(tally, in_a_process(again, 0), "installed again");
 	expect(tally, in_a_process(twice, 0), "a range registered twice");
-	expect(tally, in_a_process(refusals, 0), "what the calls refuse");
+	expect(tally, in_a_process(refusals, 0), "invalid calls must be refused");
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		expect(tally, ended_by(run_ending, (int)i) == SIGSEGV,
 		       "%s does not end the process", ends[i].name);

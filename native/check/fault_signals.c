@@ -150,7 +150,7 @@ static const struct scene scenes[] = {
 	{ "a signal sent to a handler", with_info, 0, 0, send, SIGSEGV, 1, 0 },
 	{ "a bus error sent to a handler", 0, without_info, 0, send_bus, SIGBUS, 1, 0 },
 	{ "a bus error under a handler", jumps_out, 0, 0, load_lost, SIGBUS, 1, 0 },
-	{ "a copy where nothing is registered", jumps_out, 0, 0, copy_closed, SIGSEGV, 1, 0 },
+	{ "a copy with no range registered", jumps_out, 0, 0, copy_closed, SIGSEGV, 1, 0 },
 	{ "a fault by default", 0, SIG_DFL, 0, store, SIGSEGV, 0, 1 },
 	{ "a signal sent by default", 0, SIG_DFL, 0, send, SIGSEGV, 0, 1 },
 	{ "a bus error by default", 0, SIG_DFL, 0, load_lost, SIGBUS, 0, 1 },

@@ -114,8 +114,8 @@ static int force(const char *name)
 {
 	static const char *const reasons[] = {
 		[LR_UNKNOWN] = "no such variant",
-		[LR_NOT_COMPILED] = "this build does not hold it",
-		[LR_NOT_SUPPORTED] = "this processor cannot run it",
+		[LR_NOT_COMPILED] = "it is not part of this build",
+		[LR_NOT_SUPPORTED] = "this processor does not support it",
 	};
 	struct subject subject = { .tally = { .name = name }, .kernels = dispatching() };
 	const int refused = lr_variant_force(name);

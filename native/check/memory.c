@@ -99,7 +99,7 @@ static void report_fault(int signal, siginfo_t *info, void *context)
 	const intptr_t fault = (intptr_t)info->si_addr;
 	const char *name = signal == SIGILL ? "illegal instruction" :
 			   fault	    ? "memory fault" :
-					      "memory fault at null or by misalignment";
+					      "memory fault at null or because of misalignment";
 	const intptr_t from_src = fault - (intptr_t)now.src, from_dst = fault - (intptr_t)now.dst;
 	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
 

@@ -36,11 +36,11 @@ static void intact_and_remade(struct tally *tally, const char *what, const uint8
 	expect(tally, lr_csum_fold(lr_csum_partial(bytes, length, seed)) == 0xffff,
 	       "%s: the checksum is good", what);
 	expect(tally, lr_csum_fold(lr_copy_csum_partial(copy, bytes, length, seed)) == 0xffff,
-	       "%s: the checksum is good while it is copied", what);
+	       "%s: the checksum is good when copying", what);
 	memset(copy + field, 0, 2);
 	memcpy(&stored, bytes + field, 2);
 	expect(tally, lr_csum_finish(lr_csum_partial(copy, length, seed)) == stored,
-	       "%s: the same checksum is made", what);
+	       "%s: the same checksum is computed", what);
 }
 
 void check_packets(struct tally *tally)

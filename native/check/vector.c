@@ -241,7 +241,7 @@ static void tasks_are_switched(struct tally *tally)
 	lr_vec_task_leave(&unit, &one);
 	come_home();
 	expect(tally, same == 4, "of 4 switches, %d brought back the registers", same);
-	expect(tally, !unit.owner && !one.inside && !two.inside, "a user is left inside");
+	expect(tally, !unit.owner && !one.inside && !two.inside, "a user is still inside");
 }
 
 static void assembly_agrees(struct tally *tally)
@@ -381,7 +381,7 @@ int main(void)
 
 int main(void)
 {
-	printf("SKIP: no sharing of vector registers is checked for this architecture\n");
+	printf("SKIP: sharing of vector registers cannot be checked on this architecture\n");
 	return 0;
 }
 

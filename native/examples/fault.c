@@ -71,7 +71,7 @@ int main(void)
 
 int main(void)
 {
-	printf("SKIP: no copies that survive a fault for this architecture\n");
+	printf("SKIP: copies that survive a fault are not supported on this architecture\n");
 	return 0;
 }
 

@@ -100,14 +100,14 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, F
         Some(Short('h') | Long("help")) => return Ok(Task::Help),
         Some(Short('V') | Long("version")) => return Ok(Task::Version),
         Some(other) => return Err(fault(other.unexpected(), 2)),
-        None => return Err(Fault { reason: "nothing to do".to_owned(), status: 2 }),
+        None => return Err(Fault { reason: "no command given".to_owned(), status: 2 }),
     };
     match task.to_str() {
         Some("doctor") => doctor(&mut parser).map_err(|error| fault(error, 2)),
         Some("memory") => memory(&mut parser).map_err(|error| fault(error, 2)),
         Some("sampling") => sampling(&mut parser).map_err(|error| fault(error, 2)),
         Some("stat") => stat(&mut parser).map_err(|error| fault(error, 125)),
-        _ => Err(Fault { reason: format!("no command {task:?}"), status: 2 }),
+        _ => Err(Fault { reason: format!("unknown command {task:?}"), status: 2 }),
     }
 }
 
@@ -185,7 +185,8 @@ fn number(
     if range.contains(&number) {
         return Ok(number);
     }
-    Err(format!("--{option} {number}: choose {} to {}", range.start(), range.end()).into())
+    let (least, most) = (range.start(), range.end());
+    Err(format!("--{option} {number} is out of range: choose {least} to {most}").into())
 }
 
 fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
@@ -240,7 +241,7 @@ fn of_counting(
         "slice" => request.slice = time(parser)?,
         "seed" => request.seed = parser.value()?.parse()?,
         "strict" => request.strict = true,
-        other => return Err(format!("no option `{other}`").into()),
+        other => return Err(format!("unknown option `{other}`").into()),
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ fn checks(choice: &Choice) -> Result<Vec<Check>, String> {
             return Err(format!("`{name}` ended with status {status}"));
         }
         if found.is_empty() {
-            return Err(format!("`{name}` printed no check"));
+            return Err(format!("`{name}` printed no checks"));
         }
         checks.extend(found.into_iter().collect::<Result<Vec<_>, _>>()?);
     }

@@ -120,7 +120,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--linerate" => choice.linerate = Some(value()?.into()),
             "--sw" => choice.tiers = vec![Tier::Sw],
             option if option.starts_with('-') => {
-                return Err(format!("bound: no option `{option}`"));
+                return Err(format!("bound: unknown option `{option}`"));
             }
             name => choice.names.push(name.to_owned()),
         }
@@ -290,7 +290,7 @@ fn kernels() -> Result<Vec<Kernel>, String> {
         let truth = truth.map(|list| list.iter().filter_map(toml::Value::as_str));
         let about = value.get("about").and_then(toml::Value::as_str);
         let (truth, about) =
-            truth.zip(about).ok_or_else(|| format!("kernel `{name}` needs truth and about"))?;
+            truth.zip(about).ok_or_else(|| format!("kernel `{name}` lacks `truth` or `about`"))?;
         Ok(Kernel {
             name: name.clone(),
             about: about.to_owned(),

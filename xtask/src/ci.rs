@@ -140,23 +140,23 @@ const STEPS: &[Step] = &[
     // This step precedes the tests because they use lwIP.
     quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
-    quick("hostile calls, briefly", attack::check),
+    quick("hostile calls, short run", attack::check),
     quick("documentation", documentation),
-    quick("links of the book", book::check),
-    quick("kernels in C, briefly", || {
+    quick("links in the book", book::check),
+    quick("kernels in C, short run", || {
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu", "check-install"])
     }),
-    quick("registers of counters", pmu::check),
+    quick("counter registers", pmu::check),
     // Each benchmark does one short round, which checks that it runs and that its results are
     // correct.
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
     slow("accuracy", accuracy::check),
-    slow("tests of kernels and seeds, optimised", optimised_tests),
+    slow("kernel and seed tests, optimised", optimised_tests),
     slow("command pages", splice::check_commands),
     slow("why, on known bottlenecks", why::check),
-    slow("what bounds kernels of known bottleneck", bound::check),
+    slow("profile, on kernels with known bottlenecks", bound::check),
     slow("tutorials and pages of results", splice::check),
     cached(NATIVE, "kernels in C", NATIVE_SOURCES, || {
         native::make(&["check", "check-huge", "check-levels"])
@@ -192,7 +192,7 @@ const STEPS: &[Step] = &[
     cached(ISA, "kernels in C, every architecture", &["native", "xtask/src/isa.rs"], isa::check),
     parallel(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
     parallel(TARGET, "probe", probe),
-    parallel(TARGET_OWN, "a stage of a user's own", own_stages::check),
+    parallel(TARGET_OWN, "a user's own stage", own_stages::check),
     cached(
         PORTS,
         "ports to lwIP and DPDK",
@@ -322,7 +322,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
         Outcome::Passed(skips) => {
             report.is_passed = true;
             report.skipped = skips.len();
-            let unchanged = "  in an earlier run; inputs unchanged";
+            let unchanged = "  passed in an earlier run; inputs unchanged";
             report.lines.push(verdict("pass", if is_earlier { unchanged } else { "" }));
             report.lines.extend(skips.iter().map(|skip| format!("     {skip}")));
         }

@@ -127,7 +127,9 @@ fn measure(
         let _ = writeln!(text, "{number}\t{figure}\t{before}\t{after}");
     }
     match text.is_empty() {
-        true => Err("compare: the two commands have no such figure in common".to_owned()),
+        true => {
+            Err("compare: the outputs of the two commands share none of these figures".to_owned())
+        }
         false => Ok(text),
     }
 }
@@ -174,7 +176,7 @@ fn pairs(text: &str) -> Result<Vec<Pair>, String> {
             after: after.parse().ok()?,
         })
     };
-    text.lines().map(|line| pair(line).ok_or_else(|| format!("no pair: `{line}`"))).collect()
+    text.lines().map(|line| pair(line).ok_or_else(|| format!("not a pair: `{line}`"))).collect()
 }
 
 fn group(figure: &str) -> &str {

@@ -117,7 +117,10 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     if texts.exists() {
         write_texts(&texts, &packed)?;
     } else {
-        println!("SKIP: completions and manual pages of {triple}: it does not run on this machine");
+        println!(
+            "SKIP: completions and manual pages for {triple}: the program does not run on this \
+             machine"
+        );
     }
     match is_host {
         true => try_program(&packed.join("linerate"), folder)?,
@@ -164,15 +167,22 @@ fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
     let there = bare.to_string_lossy();
     let chroot = ["--map-root-user", "chroot", &there];
     if output(program("unshare", &["--map-root-user", "true"])).is_err() {
-        println!("SKIP: trying in a bare root directory: no user namespaces here");
+        println!("SKIP: trial run in a bare root directory: user namespaces are not available");
         return Ok(());
     }
     for words in BARE {
         let printed = output(program("unshare", &[&chroot[..], &[inside], words].concat()))?;
         if printed.is_empty() {
-            return Err(format!("`linerate {}` prints nothing in a bare root", words.join(" ")));
+            return Err(format!(
+                "`linerate {}` prints nothing in a bare root directory",
+                words.join(" ")
+            ));
         }
-        println!("in a bare root: {inside} {}: {} bytes", words.join(" "), printed.len());
+        println!(
+            "in a bare root directory: `{inside} {}` printed {} bytes",
+            words.join(" "),
+            printed.len()
+        );
     }
     Ok(())
 }
@@ -183,16 +193,19 @@ fn try_emulated(triple: &str, linerate: &Path) -> Result<(), String> {
     let architecture = triple.split('-').next().unwrap_or(triple);
     let emulator = format!("qemu-{architecture}");
     if let Err(why) = output(program(&emulator, &["--version"])) {
-        println!("SKIP: trying the program of {triple}: {why}");
+        println!("SKIP: trial run of the {triple} program: {why}");
         return Ok(());
     }
     let linerate = linerate.to_string_lossy();
     for words in BARE {
         let printed = output(program(&emulator, &[&[&*linerate][..], words].concat()))?;
         if printed.is_empty() {
-            return Err(format!("`linerate {}` of {triple} prints nothing", words.join(" ")));
+            return Err(format!(
+                "`linerate {}`, built for {triple}, prints nothing",
+                words.join(" ")
+            ));
         }
-        println!("in {emulator}: linerate {}: {} bytes", words.join(" "), printed.len());
+        println!("in {emulator}: `linerate {}` printed {} bytes", words.join(" "), printed.len());
     }
     Ok(())
 }

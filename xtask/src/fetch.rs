@@ -44,11 +44,13 @@ pub(crate) fn lwip() -> Result<(), String> {
     let found = sha256(&archive)?;
     if found != LWIP_SHA256 {
         fs::remove_file(&archive).map_err(|error| format!("{}: {error}", archive.display()))?;
-        return Err(format!("{LWIP_ARCHIVE} has SHA-256 {found}, not {LWIP_SHA256}: removed"));
+        return Err(format!("{LWIP_ARCHIVE} has SHA-256 {found}, not {LWIP_SHA256}: file removed"));
     }
     println!("{LWIP_ARCHIVE}: SHA-256 {found} as expected");
     unpack(&archive, &folder.join("lwip"))?;
-    println!("{FOLDER}/lwip: lwIP {LWIP_VERSION}; `linerate kernels` has it after the next build");
+    println!(
+        "{FOLDER}/lwip: lwIP {LWIP_VERSION}; rebuild linerate to include it in `linerate kernels`"
+    );
     let touch = |file: File| file.set_modified(SystemTime::now());
     let script = File::options().append(true).open(root().join(BUILD_SCRIPT));
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
@@ -65,8 +67,8 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
 fn download(archive: &Path) -> Result<(), String> {
     let by_hand = || {
         format!(
-            "requires apt on Debian or a derivative; or put {LWIP_ARCHIVE} from Debian's source \
-             package `lwip` into {FOLDER} and run this again"
+            "requires apt on Debian or a derivative; without apt, put {LWIP_ARCHIVE} from Debian's \
+             source package `lwip` into {FOLDER} and run this again"
         )
     };
     let uris = output(program("apt-get", &["download", "--print-uris", LWIP_PACKAGE]));

@@ -41,7 +41,7 @@ pub(crate) fn write(named: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&made_in).map_err(|error| format!("{MADE_IN}: {error}"))?;
     let kinds = || COMMANDS.iter().map(|(kind, _)| *kind).chain(OTHERS);
     if let Some(unknown) = named.iter().find(|name| !kinds().any(|kind| kind == name.as_str())) {
-        return Err(format!("unknown kind of record {unknown}"));
+        return Err(format!("unknown record kind `{unknown}`"));
     }
     let is_wanted = |kind: &str| named.is_empty() || named.iter().any(|name| name == kind);
     for kind in kinds().filter(|kind| is_wanted(kind)) {
@@ -60,7 +60,10 @@ pub(crate) fn write(named: &[String]) -> Result<(), String> {
         let at = |error: std::io::Error| format!("{FOLDER}/{name}: {error}");
         let record = std::fs::read_to_string(made_in.join(&name)).map_err(at)?;
         if record.contains(&*root().to_string_lossy()) {
-            return Err(format!("{MADE_IN}/{name} says where it was made: {}", root().display()));
+            return Err(format!(
+                "{MADE_IN}/{name} contains the path of the repository: {}",
+                root().display()
+            ));
         }
         std::fs::write(folder.join(&name), record).map_err(at)?;
         println!("{FOLDER}/{name}");

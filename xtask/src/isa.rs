@@ -370,7 +370,7 @@ fn table(lines: &[Line]) -> String {
         );
     }
     let holds = lines.len() - failed - skipped;
-    let _ = write!(text, "{holds} hold, {failed} fail, {skipped} skipped");
+    let _ = write!(text, "{holds} passed, {failed} failed, {skipped} skipped");
     text
 }
 

@@ -131,7 +131,7 @@ fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     packages.dedup();
     Err(Obstacle::Missing(format!(
-        "no {}: apt-get install --no-install-recommends {}",
+        "not installed: {}; try: apt-get install --no-install-recommends {}",
         tools.join(", "),
         packages.join(" ")
     )))
@@ -328,6 +328,6 @@ fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
 /// not touch this machine's own kernel.
 fn build_for_amd64() -> Result<(), Obstacle> {
     module::build_for_amd64(&mut Packages::new(cache().join("apt")))?;
-    note(&format!("amd64: {} builds; not loaded", module::FILE));
+    note(&format!("amd64: {} builds; it was not loaded", module::FILE));
     Ok(())
 }

@@ -61,13 +61,13 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         match pair {
             ["--rounds", number] => {
                 let rounds = number.parse().ok().filter(|rounds| (1..=99).contains(rounds));
-                choice.rounds = rounds.ok_or("live: 1 to 99 rounds")?;
+                choice.rounds = rounds.ok_or("live: --rounds must be 1 to 99")?;
             }
             ["--seed", number] => {
-                choice.seed = number.parse().map_err(|_| "live: the seed is a number")?;
+                choice.seed = number.parse().map_err(|_| "live: --seed must be a number")?;
             }
             ["--linerate", file] => choice.linerate = Some(file.into()),
-            other => return Err(format!("live: no option `{}`", other.join(" "))),
+            other => return Err(format!("live: unknown option `{}`", other.join(" "))),
         }
     }
     Ok(choice)
@@ -151,7 +151,7 @@ impl Scene {
         thread::sleep(WINDOW);
         let (took, after) = (begun.elapsed(), self.arrived()?);
         match after - before {
-            0 => Err(format!("{name} forwarded nothing")),
+            0 => Err(format!("{name} forwarded no packets")),
             packets => Ok(packets as f64 / took.as_secs_f64() / 1e3),
         }
     }
@@ -162,7 +162,7 @@ impl Scene {
         let links: serde_json::Value =
             serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let packets = &links[0]["stats64"]["rx"]["packets"];
-        packets.as_u64().ok_or_else(|| format!("no counter: {links}"))
+        packets.as_u64().ok_or_else(|| format!("no packet counter of the interface in {links}"))
     }
 }
 

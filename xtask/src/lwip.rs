@@ -25,7 +25,7 @@ pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
         .map_err(|why| format!("make -C {MAKEFILE}: {why}"))?;
     let objects = objects(&folder)?;
     objects.iter().try_for_each(|object| seal(object))?;
-    println!("{}: {} objects of lwIP for `linerate tcp`", folder.display(), objects.len());
+    println!("{}: {} lwIP objects for `linerate tcp`", folder.display(), objects.len());
     Ok(())
 }
 

@@ -58,7 +58,7 @@ impl Machine {
                 name if name == self.emulator => "qemu-user",
                 _ => &package,
             };
-            return Some(format!("no {name}: install {package}"));
+            return Some(format!("{name} is not installed: install {package}"));
         }
         let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
         // If gcc does not find the file, it prints the bare name instead of a path.

@@ -62,10 +62,10 @@ usage: cargo xtask COMMAND
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
                 pages, a Debian and an RPM package in target/dist, and test them in bare root
                 directories
-  schema        write docs/schema from the program
+  schema        generate docs/schema from the program
   fixtures [KIND...]
                 measure the tests' stored records again: one of each kind, or the named ones
-  events        write native/pmu/events from the event tables
+  events        generate native/pmu/events from the event tables
   registers     compare the register accesses in native/pmu with the encodings in the manuals
   counts        count the kernels' instructions on emulated architectures, compare the counts with
                 their bounds, and print the tables of docs/results/kernels/instructions.md
@@ -276,9 +276,9 @@ mod tests {
             ("lab guest-arm64 ls /", "one argument"),
             ("counts nothing", "unknown command `counts nothing`"),
             ("why nothing", "unknown seed `nothing`"),
-            ("why --slow", "why: no option `--slow`"),
+            ("why --slow", "why: unknown option `--slow`"),
             ("splice", "splice: no pages given"),
-            ("splice --slow a.md", "no option `--slow`"),
+            ("splice --slow a.md", "unknown option `--slow`"),
             ("splice --limit x a.md", "--limit takes a number of minutes"),
         ];
         for (line, expected) in cases {

@@ -40,13 +40,21 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
                 choice.tools = match value {
                     "why" => TOOLS,
                     "profile" => PROFILERS,
-                    _ => return Err(format!("overhead: --of why or profile, not `{value}`")),
+                    _ => {
+                        return Err(format!(
+                            "overhead: --of must be why or profile, not `{value}`"
+                        ));
+                    }
                 }
             }
-            other => return Err(format!("overhead: no option `{other}`")),
+            other => return Err(format!("overhead: unknown option `{other}`")),
         }
     }
-    if choice.rounds < 2 { Err("overhead: 2 rounds or more".to_owned()) } else { Ok(choice) }
+    if choice.rounds < 2 {
+        Err("overhead: --rounds must be at least 2".to_owned())
+    } else {
+        Ok(choice)
+    }
 }
 
 /// Measures the overhead, and prints the page.
@@ -57,7 +65,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     };
     let linerate = linerate.display().to_string();
     println!(
-        "| program watched | by | CPU of the tool, % of one | throughput lost, % |\n\
+        "| program watched | by | tool's CPU time, % of one CPU | throughput lost, % |\n\
          |---|---|---|---|"
     );
     for program in PROGRAMS {

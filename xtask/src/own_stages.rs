@@ -47,7 +47,7 @@ fn checked() -> Result<(), String> {
     let tuned = finish(program(&own_program, &["tune", &path, "--time", "200ms", "--json"]))?;
     match tuned.stdout.starts_with(b"{") {
         true => Ok(()),
-        false => Err(format!("tune printed no record, and ended with {}", tuned.status)),
+        false => Err(format!("tune printed no record and ended with {}", tuned.status)),
     }
 }
 

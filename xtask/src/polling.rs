@@ -45,12 +45,12 @@ const fn alone(name: &'static str, command: &'static str, most: f64) -> Poller {
 /// receive from an AF_XDP socket and from a packet socket.
 const POLLERS: [Poller; 9] = [
     alone("own ring, light", "$POLL v2 ring 500 $SECONDS", 800_000.0),
-    alone("own ring, middle", "$POLL v2 ring 3000 $SECONDS", 290_000.0),
+    alone("own ring, medium", "$POLL v2 ring 3000 $SECONDS", 290_000.0),
     alone("own ring, heavy", "$POLL v2 ring 8000 $SECONDS", 105_000.0),
     alone("own recv, light", "$POLL v2 recv 500 $SECONDS", 650_000.0),
     alone("own recv, heavy", "$POLL v2 recv 8000 $SECONDS", 100_000.0),
     Poller {
-        name: "own ring, middle, with a neighbor on its CPU",
+        name: "own ring, medium, with another program on its CPU",
         command: "$POLL v2 ring 3000 $SECONDS",
         most: 140_000.0,
         has_neighbor: true,
@@ -94,10 +94,10 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         match pair {
             ["--seconds", number] => {
                 let seconds = number.parse().ok().filter(|seconds| (2..=60).contains(seconds));
-                choice.seconds = seconds.ok_or("polling: 2 to 60 seconds")?;
+                choice.seconds = seconds.ok_or("polling: --seconds must be 2 to 60")?;
             }
             ["--linerate", file] => choice.linerate = Some(file.into()),
-            other => return Err(format!("polling: no option `{}`", other.join(" "))),
+            other => return Err(format!("polling: unknown option `{}`", other.join(" "))),
         }
     }
     Ok(choice)

@@ -82,7 +82,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
                 let minutes = minutes.filter(|minutes| *minutes > 0);
                 choice.limit = minutes.ok_or("--limit takes a number of minutes")?;
             }
-            option if option.starts_with('-') => return Err(format!("no option `{option}`")),
+            option if option.starts_with('-') => return Err(format!("unknown option `{option}`")),
             file => choice.files.push(file.to_owned()),
         }
     }
@@ -147,7 +147,9 @@ pub(crate) fn check_commands() -> Outcome {
             let then = beginnings(&text, refused);
             if then != now {
                 let file = path.strip_prefix(root()).unwrap_or(&path).display();
-                return Err(format!("{file}: outputs began with {then:?}, now with {now:?}"));
+                return Err(format!(
+                    "{file}: the outputs began with {then:?}, but now begin with {now:?}"
+                ));
             }
         }
         Ok(())
@@ -296,7 +298,8 @@ fn console<'t>(
         let mut command = command.to_owned();
         now = now + line + "\n";
         while command.ends_with('\\') {
-            let more = lines.next().ok_or_else(|| format!("`{command}` does not end"))?;
+            let more =
+                lines.next().ok_or_else(|| format!("`{command}` lacks its continuation line"))?;
             command = command + "\n" + more;
             now = now + more + "\n";
         }
@@ -344,15 +347,19 @@ fn compare(text: &str, now: &str) -> Result<(), String> {
     // The number of tables depends on the machine, but their presence does not.
     let is_there = |text: &str| present(text).map(|rows| rows > 0);
     if is_there(text) != is_there(now) {
-        return Err(format!("of {PRESENT:?} {:?} rows, now {:?}", present(text), present(now)));
+        return Err(format!(
+            "rows that begin with {PRESENT:?}: {:?} on the page, {:?} now",
+            present(text),
+            present(now)
+        ));
     }
     let (then, now) = (counts(text), counts(now));
     if then.len() != now.len() || (then.is_empty() && !is_there(text).contains(&true)) {
-        return Err(format!("{} rows of {COMPARED}, now {}", then.len(), now.len()));
+        return Err(format!("rows of {COMPARED}: {} on the page, {} now", then.len(), now.len()));
     }
     let differs = |(then, now): &(f64, f64)| (now / then - 1.0).abs() > TOLERANCE;
     match then.into_iter().zip(now).find(differs) {
-        Some((then, now)) => Err(format!("{COMPARED} were {then}, and are {now}")),
+        Some((then, now)) => Err(format!("{COMPARED}: {then} on the page, {now} now")),
         None => Ok(()),
     }
 }

@@ -22,10 +22,10 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         match pair {
             ["--rounds", number] => {
                 let rounds = number.parse().ok().filter(|rounds| (1..=100).contains(rounds));
-                choice.rounds = rounds.ok_or("stream: 1 to 100 rounds")?;
+                choice.rounds = rounds.ok_or("stream: --rounds must be 1 to 100")?;
             }
             ["--linerate", file] => choice.linerate = Some(file.into()),
-            other => return Err(format!("stream: no option `{}`", other.join(" "))),
+            other => return Err(format!("stream: unknown option `{}`", other.join(" "))),
         }
     }
     Ok(choice)

@@ -66,7 +66,9 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--linerate" => choice.linerate = Some(value()?.into()),
             "--keep" => choice.keep = Some(value()?.into()),
             "--kept" => choice.kept = Some(value()?.into()),
-            option if option.starts_with('-') => return Err(format!("why: no option `{option}`")),
+            option if option.starts_with('-') => {
+                return Err(format!("why: unknown option `{option}`"));
+            }
             id => choice.ids.push(id.to_owned()),
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
 /// Parses the arguments for the part of a run that is started inside its namespaces.
 pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     let [id, seeded, random, linerate] = words else {
-        return Err("why --scene is for `cargo xtask why` itself".to_owned());
+        return Err("why --scene is internal to `cargo xtask why`".to_owned());
     };
     let seeds = seeds::all()?;
     let seed = seeds.into_iter().find(|seed| seed.id == *id).ok_or("no such seed")?;
@@ -166,7 +168,7 @@ pub(crate) fn check() -> Outcome {
     let skipped = lacking.iter().filter_map(|seed| Some(format!("{}: {}", seed.id, lacks(seed)?)));
     match run_and_count(&choice) {
         Ok(0) => Outcome::Passed(skipped.collect()),
-        Ok(wrong) => Outcome::Failed(format!("{wrong} answers confidently wrong")),
+        Ok(wrong) => Outcome::Failed(format!("{wrong} answers are confidently wrong")),
         Err(why) => Outcome::Failed(why),
     }
 }

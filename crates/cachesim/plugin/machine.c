@@ -129,10 +129,10 @@ const char *machine_check(const struct machine *m)
 		const struct cache *const before = &m->data[level - 1];
 		const bool is_filled_by_victims = c->contents > INCLUSIVE;
 		if (c->shift < before->shift || (level == 1 && c->shift < m->l1i.shift))
-			return "a line must not be shorter than those of the level before";
+			return "lines must not be shorter than those of the previous level";
 		if (is_filled_by_victims &&
 		    (c->shift != before->shift || (level == 1 && c->shift != m->l1i.shift)))
-			return "lines that move between levels must have one size";
+			return "levels that exchange lines must have the same line size";
 	}
 	return NULL;
 }

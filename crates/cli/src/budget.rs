@@ -247,7 +247,7 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
     let confidence = three_digits(100.0 * ratio.confidence);
     let source = format!(
-        "measured clock: {} to {} GHz ({confidence} % interval, evidence tier sw)",
+        "measured clock: {} to {} GHz ({confidence} % confidence interval, evidence tier sw)",
         three_digits(low),
         three_digits(high)
     );

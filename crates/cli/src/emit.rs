@@ -258,7 +258,7 @@ impl Output {
         match self.form {
             None | Some(Form::Text | Form::Json) => Ok(()),
             Some(_) => Err(Failure::new(format!(
-                "{what} prints text or, with --json, JSON: leave out --format"
+                "{what} prints only text or, with --json, JSON: drop --format"
             ))),
         }
     }

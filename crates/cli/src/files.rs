@@ -67,11 +67,12 @@ impl Files {
     }
 
     /// Checks that outputs can be written and overwrite neither an input nor each other, and that
-    /// stdin, which can be read only once, is one input.
+    /// stdin, which can be read only once, is used for at most one input.
     pub(crate) fn check(self) -> Result<(), Failure> {
         if let [first, second, ..] = self.of_stdin.as_slice() {
             return Err(Failure::new(format!(
-                "{first} and {second} are both `-`, but stdin can be read only once: name a file"
+                "{first} and {second} are both `-`, but stdin can be read only once: name a file \
+                 for one of them"
             )));
         }
         self.check_distinct()?;
@@ -332,7 +333,7 @@ fn copy(from: NamedTempFile, mut to: File) -> io::Result<()> {
 fn kept(file: NamedTempFile, error: &io::Error) -> io::Error {
     match file.keep() {
         Ok((_, path)) => {
-            io::Error::other(format!("{error}; the whole result is in {}", path.display()))
+            io::Error::other(format!("{error}; the complete result is in {}", path.display()))
         }
         Err(failed) => failed.error,
     }

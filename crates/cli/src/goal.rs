@@ -21,8 +21,8 @@ pub(crate) fn is_prompt(
     };
     if let Some((low, high)) = within(limit_ns, p99) {
         return Err(Failure::new(format!(
-            "cannot tell whether --p99 is met: {} lies within the interval of the measured \
-             latency, {} to {}; measure for longer (--time)",
+            "cannot tell whether --p99 is met: {} is within the confidence interval of the \
+             measured latency, {} to {}; measure for longer (--time)",
             Nanos(limit_ns),
             Nanos(low),
             Nanos(high)
@@ -57,8 +57,8 @@ pub(crate) fn reaches(
     let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
     if let Some((low, high)) = within(wanted, rate) {
         return Err(cannot_tell(&format!(
-            ": {} lies within the interval of the measured rate, {} to {}; measure for longer \
-             (--time)",
+            ": {} is within the confidence interval of the measured rate, {} to {}; measure for \
+             longer (--time)",
             Kpps(wanted),
             Kpps(low),
             Kpps(high)

@@ -84,7 +84,10 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         read.map_err(|error| Failure::new(format!("{name}: {error}")))
     };
     if args.packets.is_some() && format != ForeignFormat::PerfStat {
-        return Err(Failure::new(format!("--packets: {} already counts packets", format.name())));
+        return Err(Failure::new(format!(
+            "--packets is not needed: {} already counts packets",
+            format.name()
+        )));
     }
     let mut report = read(match format {
         ForeignFormat::ProfileDump => profile_dump::read(&text, &known.exchanged(args)),

@@ -70,8 +70,8 @@ fn scope(args: &KernelsArgs) -> Scope {
     Scope { kernels, sizes, states, quick: args.quick }
 }
 
-const WHY_NONE: &str = "nothing to plot, so no file was written; only mixes, and aligned sizes \
-                        in warm or cold state, can be plotted";
+const WHY_NONE: &str = "nothing to plot, so no file was written: only size mixes and aligned \
+                        buffers in warm or cold state can be plotted";
 
 /// Lists variants and peers.
 fn list(json: bool) -> String {

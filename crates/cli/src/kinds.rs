@@ -68,7 +68,7 @@ fn replace(table: Table) -> &'static Table {
 pub(crate) fn add(extensions: &[&'static Extension]) {
     let table = Table::of(&[&EXTENSIONS, extensions].concat());
     if let Some(name) = table.repeated() {
-        panic!("two kinds are named \"{name}\": rename yours");
+        panic!("two stage kinds are named \"{name}\": rename yours");
     }
     replace(table);
 }

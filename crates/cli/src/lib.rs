@@ -117,7 +117,9 @@ pub fn main(extensions: &[&'static Extension]) -> ExitCode {
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
-    is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
+    is_more.then(|| {
+        format!("only {} of memory is free: {}", memory_size(free.bytes as f64), free.reason)
+    })
 }
 
 /// Prints help or command-line errors.

@@ -98,8 +98,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if !is_valid || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
         return Err(Failure::new(format!(
             "invalid name '{name}': use lower-case letters, digits, - and _, starting with a \
-             letter; `linerate`, Rust's keywords, and the names of its own crates and of cargo's \
-             folders are reserved"
+             letter; `linerate`, Rust's keywords, and the names of Rust's own crates and of \
+             cargo's directories are reserved"
         )));
     }
     Ok(())
@@ -154,8 +154,8 @@ fn origin(given: Option<&str>) -> Result<Found, Failure> {
                 Some(folder) => Found::checkout(folder),
                 None => Found::repository(
                     REPOSITORY,
-                    "Replace REPOSITORY in Cargo.toml first (--linerate DIR fills in a checkout). \
-                     Then:\n",
+                    "First replace REPOSITORY in Cargo.toml, or use --linerate DIR with the path \
+                     of a checkout. Then:\n",
                 ),
             })
         }

@@ -12,7 +12,7 @@ pub(crate) fn path_text(file: &FilePath) -> Result<String, Failure> {
     input::text(file, input::TOML).map_err(|error| {
         let is_missing = file != FilePath::new("-") && matches!(file.try_exists(), Ok(false));
         let advice = match is_missing {
-            true => "; name a path file that exists, or write one with `linerate example`",
+            true => "; name an existing path file, or create one with `linerate example`",
             false => "",
         };
         Failure::new(format!("cannot read the packet path {}: {error}{advice}", file.display()))

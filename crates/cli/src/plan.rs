@@ -167,7 +167,7 @@ fn renamed(_: &str) -> Result<Infallible, String> {
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
-    let path = args.path.as_ref().ok_or_else(|| Failure::new("name the packet path"))?;
+    let path = args.path.as_ref().ok_or_else(|| Failure::new("name a packet path file"))?;
     let shown = path.display().to_string();
     let text = path_text(path)?;
     let stem = path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());

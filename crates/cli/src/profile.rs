@@ -241,10 +241,11 @@ fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
     read_by(&known.report.bandwidth, running)
 }
 
-/// Returns the read bandwidth in bytes per second of the fewest threads that are not fewer than
-/// `running` (an average), and their number. With more threads, the bandwidth is hardly ever lower.
+/// Returns the read bandwidth, in bytes per second, and the number of threads of the measurement
+/// with the fewest threads among those with at least `running` threads (an average). Bandwidth
+/// hardly ever decreases with more threads.
 fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
-    /// What may be due to the profiler and to short-lived threads.
+    /// Part of `running` that may be due to the profiler and to short-lived threads.
     const MORE: f64 = 0.1;
     let is_enough = |one: &&Bandwidth| f64::from(one.threads) >= running - MORE;
     let reads = known.iter().filter(|one| one.operation == Operation::Read).filter(is_enough);
@@ -252,7 +253,7 @@ fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
     Some((found.gb_per_s.as_number()? * 1e9, found.threads))
 }
 
-/// Finds the simulator and the caches to simulate, those of this machine.
+/// Returns the simulator and the caches to simulate, which are those of this machine.
 fn simulator() -> Result<(Sim, Geometry), Failure> {
     let sim = Sim::find(&HostFacts::gather()).map_err(|why| {
         let fix = why.fix.map_or_else(String::new, |fix| format!("; {fix}"));

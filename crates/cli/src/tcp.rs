@@ -61,7 +61,7 @@ pub(crate) struct TcpArgs {
     /// A name from --list, or lengths with weights: 40:7,576:4,1500:1.
     #[arg(long, value_name = "MIX", default_value = "imix")]
     mix: String,
-    /// Total measurement time, e.g. 500ms or 20s; checks and connections are extra
+    /// Total measurement time, e.g. 500ms or 20s; checks and connection setup take extra time
     #[arg(
         long, value_name = "TIME", value_parser = duration, default_value = "15s",
         aliases = TIME_SYNONYMS

@@ -23,10 +23,13 @@ pub(super) struct Links {
 pub(super) struct Ring {
     /// For each slot, the cycle from which the other end of the queue sees the slot's last change.
     seen_from: Vec<u64>,
-    /// Number of packets read and written so far, and the next slots to read and write.
+    /// Number of packets read so far.
     read: u64,
+    /// Number of packets written so far.
     written: u64,
+    /// Slot to read next.
     read_slot: usize,
+    /// Slot to write next.
     write_slot: usize,
     hand_over: u64,
     pub(super) when_full: WhenFull,

@@ -133,15 +133,16 @@ pub(super) struct Pipe {
     sleeping: u64,
     /// For each place, including [`NO_PLACE`], the first cycle in which it can issue again.
     ready_from: [u64; PLACES + 1],
-    /// Bubbles per instruction, and accumulated bubbles, both with 32 fractional bits.
+    /// Each place's bubbles per instruction, with 32 fractional bits.
     bubble: [u64; PLACES + 1],
+    /// Each place's accumulated bubbles, with 32 fractional bits.
     bubbles: [u64; PLACES + 1],
     /// Each place's calendar entry for its next instruction.
     entry: [u64; PLACES + 1],
-    /// For each place, the current run of quiet instructions, which ends at the next instruction
-    /// that the thread must handle: the length of the run (`span`), and the number of its
-    /// instructions left (`quiet`).
+    /// For each place, the length of the current run of quiet instructions, which ends at the next
+    /// instruction that the thread must handle.
     span: [u64; PLACES + 1],
+    /// For each place, the number of instructions left in the current quiet run.
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],
 }

@@ -304,7 +304,8 @@ impl Catalog {
         let (native, code) = (row.native, row.selector.config);
         Some(format!(
             "the kernel does not list {native} among the events of PMU {lacking}: the cores lack \
-             it, or the kernel is too old to know it; -e r{code:x} counts it, or 0 if they lack it"
+             it, or the kernel is too old to know it; -e r{code:x} counts it, but yields 0 if the \
+             cores lack it"
         ))
     }
 

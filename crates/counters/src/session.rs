@@ -95,13 +95,14 @@ pub struct Session {
     current: usize,
     /// Length of the first slice.
     first_length: Duration,
-    /// Last reading of each event set. The next field holds the last reading of the scaling base.
+    /// Last reading of each event set.
     shown: Vec<Sums>,
+    /// Last reading of the scaling base.
     base_shown: Sums,
     slices: Slices,
     /// Whether the last event set could not be read, in which case its last counts are missing.
     is_behind: bool,
-    /// All counts at the start of the current lap, i.e. the last call of [`Session::lap`].
+    /// All counts at the start of the current lap, i.e. at the last call to [`Session::lap`].
     lap: Option<Mark>,
     is_counting: bool,
 }

@@ -72,7 +72,7 @@ pub const PACKET_OFFSETS: [(&str, usize); 14] = [
     ("home", offset_of!(Line, home)),
 ];
 
-/// The 32 bytes of a packet's metadata line that are checked after each call of foreign code, as
+/// The 32 bytes of a packet's metadata line that are checked after each call to foreign code, as
 /// 64-bit words.
 type Words = [u64; 4];
 
@@ -205,7 +205,8 @@ impl Foreign {
                 Ok(Verdict::Drop(drop - DROP))
             }
             other if other >= DROP => Err(format!(
-                "invalid verdict {other}: drop cause {} is out of range; the stage has {}",
+                "invalid verdict {other}: drop cause {} is out of range; causes declared by \
+                 the stage: {}",
                 other - DROP,
                 self.causes
             )),

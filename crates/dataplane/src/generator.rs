@@ -80,7 +80,7 @@ impl fmt::Display for GeneratorError {
             ),
             Self::TooMuch(bytes) => write!(
                 f,
-                "one frame per flow takes {bytes} bytes, more than the limit of \
+                "one frame for each flow would take {bytes} bytes, more than the limit of \
                  {MAX_TRAFFIC_BYTES}: use fewer flows or smaller frames"
             ),
         }

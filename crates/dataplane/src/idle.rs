@@ -57,8 +57,8 @@ pub(crate) enum Step {
     Park,
 }
 
-/// Decides what a worker does after each empty poll: the longer it has been idle, the more it gives
-/// up the CPU.
+/// Decides what a worker does after each empty poll: the longer it has been idle, the more readily
+/// it gives up the CPU.
 #[derive(Debug)]
 pub(crate) struct Ladder {
     policy: IdlePolicy,

@@ -92,7 +92,7 @@ impl StageKernels {
     }
 
     /// Adds the checksum of each buffer to the sum with the same index. For short buffers, this is
-    /// faster than one call of `checksum` per buffer.
+    /// faster than one call to `checksum` per buffer.
     ///
     /// # Panics
     /// Panics if the numbers of buffers and sums differ.
@@ -182,12 +182,12 @@ impl StageKernels {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
 
-    /// Returns the totals of all logged calls of `kernel`.
+    /// Returns the totals of all logged calls to `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
 
-    /// Returns the logged calls of `kernel`, in the order of the log.
+    /// Returns the logged calls to `kernel`, in the order of the log.
     pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
         let all = self.log.iter().flat_map(|log| &log.calls);
         all.filter(|call| call.kernel == kernel).copied().collect()

@@ -135,12 +135,12 @@ impl Sender {
 pub(crate) struct Interface {
     pub(crate) port: Port,
     pub(crate) index: u32,
-    /// Number of receive queues, 0 if the path does not receive on this interface. Likewise,
-    /// `sends` is the number of transmit queues.
+    /// Number of receive queues; 0 if the path does not receive on this interface.
     pub(crate) receives: u32,
+    /// Number of transmit queues; 0 if the path does not send on this interface.
     pub(crate) sends: u32,
     /// Number of the interface's receive queues, if the path receives by AF_XDP and the driver
-    /// tells.
+    /// reports it.
     pub(crate) rx_queues: Option<u32>,
 }
 

@@ -99,12 +99,13 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether any iterations log kernel calls (`logs`), and whether the current iteration does
-    /// (`logging`).
+    /// Whether any iterations log kernel calls.
     logs: bool,
+    /// Whether the current iteration logs kernel calls.
     logging: bool,
-    /// Hardware counters, if any. `counting` says whether they are read in the current iteration.
+    /// Hardware counters, if any.
     counter: Option<Box<TurnCounter>>,
+    /// Whether the hardware counters are read in the current iteration.
     counting: bool,
     /// Whether the worker was off its CPU during the current window.
     interrupted: bool,

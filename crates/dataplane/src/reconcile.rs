@@ -76,8 +76,8 @@ impl Sent {
     /// Compares the accepted frames with the interface's counters.
     ///
     /// Some drivers count a frame in `tx_dropped` each time that they refuse it, others never. The
-    /// path sends it later, or counts it as its own drop. So only as many packets are taken for
-    /// dropped by the interface as it did not send of those accepted.
+    /// path sends a refused frame later, or counts it as its own drop. The interface's drops are
+    /// therefore limited to the number of accepted frames that it did not send.
     fn report(
         &self,
         interface: Option<Bounds>,

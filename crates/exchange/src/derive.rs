@@ -161,7 +161,7 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
     Figure::number(unit, estimate, Tier::Hw, METHOD)
 }
 
-const NO_PACKETS: &str = "there are no two consecutive readings, so the number of packets is \
+const NO_PACKETS: &str = "the dump has no two consecutive readings, so the number of packets is \
                           unknown";
 const NO_INSTRUCTIONS: &str = "no slice counts instructions under this machine's event code: set \
                                --machine to another machine, or to a TOML file that lists the \

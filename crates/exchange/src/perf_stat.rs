@@ -101,7 +101,8 @@ pub fn read(
     let packets = match (packets, strands.len()) {
         (None, _) => Err("the input has no packet count: pass one with --packets"),
         (Some(packets), 1) => Ok(packets),
-        (Some(_), _) => Err("--packets is the number of packets of all strands together"),
+        (Some(_), _) => Err("packets per strand are unknown: --packets gives the total of all \
+                             strands"),
     };
     for (_, sums) in &mut strands {
         sums.iter_mut().for_each(note_scaling);

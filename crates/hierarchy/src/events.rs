@@ -53,8 +53,8 @@ pub struct Caches {
     pub l1: Option<u64>,
     /// Size of L2.
     pub l2: Option<u64>,
-    /// Size of the last cache, behind which is memory. It is not that of the last cache whose end
-    /// was seen, as long as there may be another.
+    /// Size of the last-level cache; `None` if there may be another cache beyond the last one whose
+    /// end was seen.
     pub last: Option<u64>,
 }
 

@@ -241,14 +241,14 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
             "the measured size is {is}; the OS-reported {of} is less than {} % outside its \
-             interval, a difference that replacement policy and page placement explain",
+             interval, a difference that the replacement policy and page placement can explain",
             100.0 * TOLERANCE
         );
         (OsVerdict::Agrees, sentence)
     } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
         let sentence = format!(
             "the measured size is {is}, and the OS reports {of}: both are right if this level is a \
-             victim cache, whose capacity is added to the previous level's"
+             victim cache, whose capacity adds to that of the previous level"
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {

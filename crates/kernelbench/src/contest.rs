@@ -67,11 +67,13 @@ pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// For a mix, the generator of lengths, and the lengths for the next window.
+    /// Generator of lengths; only for a mix.
     mix: Option<Lengths>,
+    /// Lengths for the next window; only for a mix.
     lengths: Vec<u16>,
-    /// For a cold case, the slot stride in bytes and the number of slots.
+    /// Slot stride in bytes; only for a cold case.
     stride: usize,
+    /// Number of slots; only for a cold case.
     slots: usize,
     /// Next slot to use.
     next_slot: usize,

@@ -287,8 +287,8 @@ fn core(measured: &[Measured]) -> String {
             let (least, most) = widths(measured);
             format!(
                 "The core executed {before:.1} independent additions per cycle before the first \
-                 case, {after:.1} after the last case, and {least:.1} to {most:.1} around the \
-                 cases.\nIf the core can issue more than that, an SMT sibling may have used its \
+                 case, {after:.1} after the last case, and {least:.1} to {most:.1} around each \
+                 case.\nIf the core can issue more than that, an SMT sibling may have used its \
                  execution units throughout."
             )
         }

@@ -58,7 +58,7 @@ pub enum SendRefusal {
     Down,
     /// The interface no longer exists.
     Gone,
-    /// Another error number, as in errno(3).
+    /// Any other error number, as in errno(3).
     Other(i32),
 }
 

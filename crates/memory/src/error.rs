@@ -31,7 +31,7 @@ impl fmt::Display for MemoryError {
                  {least}: allow more memory, or free some"
             ),
             Self::System(error) => error.fmt(f),
-            Self::Stopped => f.write_str("stopped before anything was measured; run it again"),
+            Self::Stopped => f.write_str("stopped before anything was measured; measure again"),
         }
     }
 }

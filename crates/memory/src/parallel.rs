@@ -316,8 +316,8 @@ fn record(
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
         (None, None) => absent("no measured size falls clearly within this level"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => absent(
-            "a load took longer with several chains than with one, so other work \
-                    interfered; run it again",
+            "a load took longer with several chains than with one, so other work interfered; \
+             measure again",
         ),
         (None, Some(_)) => absent(&format!(
             "the time limit was reached, or the thread was preempted in every window; {more}"

@@ -126,7 +126,7 @@ fn load_from(folder: &Path, kinds: &CoreKinds, cpus: &[u32]) -> Result<Option<St
         Some(other) => {
             let (kind, cpus) = (kind.unwrap_or_default(), name_cpus(cpus));
             let reason =
-                format!("only {other} cores have been measured, but {cpus} have {kind} cores");
+                format!("only {other} cores have been measured, not the {kind} cores of {cpus}");
             Err(StoreError::OtherCores { reason, cpu })
         }
         None => Ok(None),
@@ -291,9 +291,9 @@ mod tests {
         fs::write(of("cpu_core"), "{}").expect("it can be written");
         assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "it is read");
         let other = load(&[5, 6]).expect_err("that of other cores").to_string();
-        let expected = "only cpu_core cores have been measured, but CPUs 5-6 have cpu_atom cores; \
-                        each type has a profile of its own: choose CPUs of one type (taskset -c \
-                        5), and measure there (linerate memory --cpu 5)";
+        let expected = "only cpu_core cores have been measured, not the cpu_atom cores of CPUs \
+                        5-6; each type has a profile of its own: choose CPUs of one type (taskset \
+                        -c 5), and measure there (linerate memory --cpu 5)";
         assert_eq!(other, expected);
         let mixed = load(&[3, 4]).expect_err("of two types").to_string();
         assert!(mixed.starts_with("CPUs 3-4 have several types of cores"), "{mixed}");

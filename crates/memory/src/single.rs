@@ -211,7 +211,7 @@ impl Stopwatch {
                 "ns",
                 Tier::Sw,
                 method,
-                "the thread was preempted in every window; run it again",
+                "the thread was preempted in every window; measure again",
             ),
         };
         Some(Histogram {

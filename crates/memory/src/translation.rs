@@ -334,14 +334,14 @@ fn note(level: &tlb::Level) -> Option<String> {
             Some("the end of the rise was not seen: the cost is a lower bound".to_owned())
         }
         (false, true) => Some(format!(
-            "latency rises from {:.0} pages on; the end of the rise was not seen",
+            "latency starts to rise at {:.0} pages; the end of the rise was not seen",
             level.onset.value
         )),
         (false, false) => {
             let (onset, half) = (level.onset.value, level.half.value);
             Some(format!(
-                "latency rises gradually from {onset:.0} pages on and reaches half of its rise at \
-                 {half:.0} pages"
+                "latency rises gradually: the rise starts at {onset:.0} pages and is half complete \
+                 at {half:.0} pages"
             ))
         }
     }

@@ -459,7 +459,7 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
         Kind::Table(inner) | Kind::Tables(inner) if example.is_empty() => {
             let content = inner.help.trim_end_matches('.').replacen('T', "t", 1);
             let message = format!("{} is missing", key.shown());
-            Mistake::new(at, message).help(format!("it describes {content}"))
+            Mistake::new(at, message).help(format!("this section describes {content}"))
         }
         _ => {
             let message = format!("{} is missing {}", key.shown(), section.within());

@@ -95,12 +95,12 @@ impl fmt::Display for InputsError {
             ),
             Self::NoTime { stage } => write!(
                 f,
-                "[costs] has no nanoseconds for `{stage}`: give `ns`, or simulate the workers \
+                "[costs] has no time for `{stage}`: set `ns`, or simulate the workers \
                  with --machine t1, --machine t2 or --machine FILE"
             ),
             Self::NoInstructions { stage } => write!(
                 f,
-                "[costs] has no instructions for `{stage}`: give `instructions`, or plan with \
+                "[costs] has no instruction count for `{stage}`: set `instructions`, or plan with \
                  --machine this"
             ),
             Self::TooFewWorkers { wanted, outside: 0, available } => write!(

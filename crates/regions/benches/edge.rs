@@ -22,7 +22,7 @@ const CALLS: u64 = 64;
 const EDGE_TICKS: f64 = 100.0;
 const TIMES_A_READ: f64 = 1.5;
 
-/// An operation to time, performed `per_call` times by each call of `call`.
+/// An operation to time, performed `per_call` times by each call to `call`.
 struct Case<'a> {
     name: String,
     per_call: u64,

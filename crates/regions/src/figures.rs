@@ -271,7 +271,7 @@ fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     }
     if estimate.value < 0.0 {
         let reason = "the count is below the calibrated measurement overhead: what remains is \
-                      noise; put the region around more work";
+                      noise; make the region enclose more work";
         return Figure::absent(unit, tier, METHOD, reason);
     }
     if estimate.low == estimate.high {

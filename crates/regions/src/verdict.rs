@@ -64,7 +64,8 @@ impl ThreadReport<'_> {
         if branch.totals.lost > 0 {
             let lost = counted(branch.totals.lost, "visit");
             parts.push(format!(
-                "{lost} to nested regions not recorded: nested too deeply, or too many regions"
+                "{lost} to nested regions not recorded, because regions are nested too deeply or \
+                 there are too many"
             ));
         }
         parts.join("; ")
@@ -181,7 +182,7 @@ impl ThreadReport<'_> {
 fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     let (visits, deep) = (branch.totals.visits as f64, branch.deep_visits);
     let (what, advice) = match deep {
-        0 => ("it".to_owned(), "put the region around more work, or use a Sampler"),
+        0 => ("it".to_owned(), "make the region enclose more work, or use a Sampler"),
         _ => (
             format!("it and the {deep} visits to nested regions"),
             "measure without the small nested regions",

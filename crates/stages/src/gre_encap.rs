@@ -48,7 +48,7 @@ const PARAMS: &[ParamSpec] = &[
         name: "key",
         kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
         default: Default::Integer(-1),
-        help: "Tunnel key; -1: no key field.",
+        help: "Tunnel key; -1 means no key field.",
     },
     ParamSpec {
         name: "mtu",

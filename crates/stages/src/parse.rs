@@ -18,8 +18,8 @@ pub(crate) const KIND: StageKind = StageKind::new(
             name: "other",
             kind: ParamKind::Word(&["drop", "pass"]),
             default: Default::Text("drop"),
-            help: "Action for frames that are not IP; with 'pass', stages that need headers \
-                   require 'only'.",
+            help: "Action for non-IP frames; with 'pass', later stages that need headers must set \
+                   'only'.",
         }],
         needs_headers: false,
         state: State::None,

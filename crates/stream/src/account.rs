@@ -42,8 +42,9 @@ pub(crate) struct Thread {
     /// Time runnable but not running.
     pub(crate) waiting_ns: Option<u64>,
     pub(crate) paused_ns: u64,
-    /// Number of system calls on the connection, and number of calls that moved data.
+    /// Number of system calls on the connection.
     pub(crate) calls: u64,
+    /// Number of system calls that moved data.
     pub(crate) data_calls: u64,
     pub(crate) switches: u64,
     pub(crate) cpus: Vec<u32>,
@@ -57,9 +58,9 @@ pub(crate) struct Thread {
     /// Packets dropped by the receiver's socket in the whole test.
     pub(crate) buffer_drops: Option<u64>,
     pub(crate) requests: u64,
-    /// Number of zero-copy calls in the whole test, and number of calls that fell back to copying
-    /// in the kernel.
+    /// Number of zero-copy calls in the whole test.
     pub(crate) lent: u64,
+    /// Number of zero-copy calls that fell back to copying in the kernel.
     pub(crate) lent_copied: u64,
     /// Median round-trip time of the requests in each slice, in ns.
     pub(crate) round_trips_ns: Vec<u64>,

@@ -147,7 +147,7 @@ impl Visit {
 
 /// Service demand of both sides.
 fn demand(visits: &[Visit]) -> Figure {
-    const METHOD: &str = "CPU clock of both sides' threads per KB received, by time slice";
+    const METHOD: &str = "CPU time of both sides' threads per KB received, by time slice";
     let all = visits.iter().map(Visit::demand_rates);
     let (cpu_us, kb): (Vec<Vec<f64>>, Vec<Vec<f64>>) = all.unzip();
     let (cpu_us, kb) = (cpu_us.concat(), kb.concat());
@@ -177,7 +177,7 @@ fn side(visits: &[Visit], is_sender: bool) -> StreamSide {
     let exact = sum(|thread| thread.cpu_ns);
     let data_calls = sum(|thread| thread.data_calls);
     StreamSide {
-        cpu: Figure::number("CPUs", cpu, Tier::Sw, "CPU clock of the threads, per time slice"),
+        cpu: Figure::number("CPUs", cpu, Tier::Sw, "CPU time of the threads, per time slice"),
         user: exact * (1.0 - system / ticks) / elapsed,
         system: exact * (system / ticks) / elapsed,
         cpu_us_per_kb: per_kb(visits, is_sender),
@@ -194,7 +194,7 @@ fn side(visits: &[Visit], is_sender: bool) -> StreamSide {
 
 /// Returns one side's CPU time per KB of payload, over all connections.
 fn per_kb(visits: &[Visit], is_sender: bool) -> Figure {
-    const METHOD: &str = "CPU clock of the threads per KB of payload, by time slice";
+    const METHOD: &str = "CPU time of the threads per KB of payload, by time slice";
     let slices = threads(visits, is_sender).flat_map(|thread| &thread.slices);
     let (cpu_us, kb): (Vec<f64>, Vec<f64>) =
         slices.map(|slice| (slice.cpu_ns as f64 / 1e3, slice.bytes as f64 / KB)).unzip();

@@ -125,7 +125,7 @@ impl Test {
         }
         (pause > MAX_PAUSE || self.writes == 0 || self.writes > self.message.max(1)).then(|| {
             "a pause is longer than 1 s, or the number of writes per message is 0 or greater than \
-             its size in bytes"
+             the message size in bytes"
                 .to_owned()
         })
     }

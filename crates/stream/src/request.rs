@@ -168,8 +168,8 @@ impl Request {
         const LEAST: Duration = Duration::from_millis(20);
         if self.points.is_empty() || self.visit() < LEAST {
             return invalid(format!(
-                "{} tests in each of {} rounds leave {:.0} ms per test if all of them take \
-                 {:.1} s; a test takes at least {} ms: increase --time or measure fewer points",
+                "{} tests in each of {} rounds get only {:.0} ms each if all rounds together take \
+                 {:.1} s; a test needs at least {} ms: increase --time or measure fewer points",
                 self.tests(),
                 self.rounds,
                 self.visit().as_secs_f64() * 1e3,
@@ -190,8 +190,9 @@ impl Request {
         }
         if self.visit() > MAX_TIME {
             return invalid(format!(
-                "{} tests in each of {} rounds take {:.0} s each if all of them take {:.1} s; a \
-                 server measures for at most {} s per test: decrease --time or increase --rounds",
+                "{} tests in each of {} rounds take {:.0} s each if all rounds together take {:.1} \
+                 s; a server measures for at most {} s per test: decrease --time or increase \
+                 --rounds",
                 self.tests(),
                 self.rounds,
                 self.visit().as_secs_f64(),

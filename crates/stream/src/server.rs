@@ -83,7 +83,10 @@ impl Service {
             while !is_over() {
                 match self.listener.accept() {
                     Ok(_) if strangers.load(Ordering::Relaxed) >= STRANGERS => {
-                        report("a client was rejected because too many others are unauthenticated");
+                        report(
+                            "a client was rejected because too many other clients have not \
+                             authenticated yet",
+                        );
                     }
                     Ok((stream, from)) => {
                         strangers.fetch_add(1, Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub(crate) fn is_formed(packet: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
 
-/// Returns whether `sum` is that of intact data: of an IP header, or of a segment with its
+/// Returns whether `sum` is the sum of intact data: an IP header, or a segment with its
 /// pseudo-header.
 pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX

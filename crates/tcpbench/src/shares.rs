@@ -57,7 +57,7 @@ const METHOD_TIMED: &str = "time per frame spent in calls to the routines, divid
                             timestamp counter, less the cost of timing an empty call; midpoint of \
                             serializing and non-serializing reads, medians over rounds";
 const METHOD_SAMPLED: &str = "the running routine, sampled at random times from another CPU, in \
-                              slices that were not preempted; Wilson's interval of a proportion";
+                              slices that were not preempted; Wilson score interval";
 const METHOD_ALONE: &str = "bytes checksummed by calls to the routines and inline in headers, \
                             divided by the payload of the same slices";
 

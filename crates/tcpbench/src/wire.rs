@@ -110,7 +110,7 @@ impl Pool {
         frame
     }
 
-    /// Returns a frame that is no longer needed to the pool.
+    /// Puts a frame that is no longer needed back into the pool.
     pub fn put(&mut self, mut frame: Frame) {
         frame.lent = None;
         self.free.push(frame);

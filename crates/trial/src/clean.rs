@@ -142,7 +142,7 @@ impl Timed {
     }
 }
 
-/// Times a single call of `work` as a window.
+/// Times a single call to `work` as a window.
 #[inline]
 pub fn time(clock: &impl Clock, work: impl FnOnce()) -> Timed {
     let window = Window::open(clock);

@@ -52,7 +52,7 @@ pub fn document(verdicts: &[Verdict]) -> String {
         let _ = writeln!(text, "| {} | {} |", of_scheme[0].scheme.name, words.join(" | "));
     }
     let _ = writeln!(text, "\nIn these models, the stack of AN2581 holds {DEPTH} context.\n");
-    let _ = writeln!(text, "| preemption | of | states, of all schemes |\n|---|---|--:|");
+    let _ = writeln!(text, "| preemption | contexts | states, all schemes |\n|---|---|--:|");
     for (i, preemption) in PREEMPTIONS.iter().enumerate() {
         let of = verdicts.iter().skip(i).step_by(PREEMPTIONS.len());
         let states: usize = of.map(|verdict| verdict.found.states).sum();

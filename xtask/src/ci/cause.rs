@@ -38,7 +38,7 @@ pub(super) fn cause(step: &str, found: &str, log: &Path) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     format!(
-        "cause of the failure of `{step}` (full log: {}):\n{found}\n{}\n...\n{}",
+        "`{step}` failed (full log: {}):\n{found}\n{}\n...\n{}",
         log.strip_prefix(root()).unwrap_or(log).display(),
         telling(before).join("\n"),
         last.join("\n")

@@ -90,7 +90,9 @@ fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
     for (what, bound) in BOUNDS {
         let (_, cost) = costs.iter().find(|cost| cost.0 == *what).ok_or(format!("no {what}"))?;
         if cost > bound {
-            return Err(format!("{G4}: {what}: {cost} instructions, above {bound}"));
+            return Err(format!(
+                "{G4}: {what}: {cost} instructions, more than the bound of {bound}"
+            ));
         }
     }
     Ok(())
@@ -114,7 +116,7 @@ pub(crate) fn print() -> Result<(), String> {
         let _ = writeln!(text, "| {} | {} |", all[0].1[row].0, counts.join(" | "));
     }
     let bounds: Vec<String> = BOUNDS.iter().map(|(what, n)| format!("{what}, {n}")).collect();
-    let _ = writeln!(text, "\nBounds that CI holds on the G4: {}.", bounds.join("; "));
+    let _ = writeln!(text, "\nUpper bounds that CI checks on the G4: {}.", bounds.join("; "));
     print!("{text}");
     judge(&all)
 }

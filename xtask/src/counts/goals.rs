@@ -119,7 +119,9 @@ pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
     for counts in all.iter().filter(|counts| counts.target.name == G4) {
         let above = |(_, text, bound): &(_, u64, u64)| text > bound;
         for (what, text, bound) in archives(&counts.sizes).iter().filter(|a| above(a)) {
-            misses.push(format!("the archive, {what}, has {text} bytes of text, above {bound}"));
+            misses.push(format!(
+                "the archive ({what}) has {text} bytes of text, more than the bound of {bound}"
+            ));
         }
     }
     if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }

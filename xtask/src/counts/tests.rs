@@ -112,7 +112,10 @@ fn an_archive_above_its_bound_is_named() {
     let mut large = counts(LINES, MARKS);
     large.sizes.small.text = 16_385;
     let misses = judge(&[large]).unwrap_err();
-    assert!(misses.contains("`-Os`, has 16385 bytes of text, above 16384"), "{misses}");
+    assert!(
+        misses.contains("(`-Os`) has 16385 bytes of text, more than the bound of 16384"),
+        "{misses}"
+    );
     assert!(!misses.contains("`-O2`"), "{misses}");
 }
 

@@ -24,7 +24,7 @@ pub(super) fn build(
     let mut built = Vec::new();
     for (tool, name) in [("dpkg-deb", debian), ("rpmbuild", rpm)] {
         if let Err(why) = output(program(tool, &["--version"])) {
-            println!("SKIP: package by {tool}: {why}");
+            println!("SKIP: packaging with {tool}: {why}");
             continue;
         }
         built.push(match tool {

@@ -78,7 +78,7 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
 fn driver(guest: &Guest, pmus: &str) -> Finding {
     let found: Vec<&str> = pmus.split_whitespace().collect();
     finding(match found.contains(&guest.pmu) {
-        true => Ok(format!("the kernel counts with {}", guest.pmu)),
-        false => Err(format!("no {}, but {}", guest.pmu, found.join(", "))),
+        true => Ok(format!("the kernel counts with the PMU {}", guest.pmu)),
+        false => Err(format!("no PMU {}; the kernel has {}", guest.pmu, found.join(", "))),
     })
 }

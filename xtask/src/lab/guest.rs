@@ -146,7 +146,7 @@ impl Guest {
         let log = prefix.with_extension("log");
         write(&log, &console)?;
         answers(&console, plan).map_err(|why| {
-            Obstacle::Failed(format!("{}: {why}; its console is in {}", self.name, log.display()))
+            Obstacle::Failed(format!("{}: {why}; console log: {}", self.name, log.display()))
         })
     }
 

@@ -135,7 +135,7 @@ impl Linux {
     /// Describes a failed run.
     pub(super) fn fault(&self, processor: &str, why: &str) -> Obstacle {
         let log = self.log();
-        Obstacle::Failed(format!("{NAME}, {processor}: {why}; its console is in {}", log.display()))
+        Obstacle::Failed(format!("{NAME}, {processor}: {why}; console log: {}", log.display()))
     }
 
     fn log(&self) -> PathBuf {

@@ -100,7 +100,7 @@ impl Packages {
         let file = self.fetch(&format!("{name}:{architecture}"))?.ok_or_else(|| {
             Obstacle::Missing(format!(
                 "no apt source has the package {name} for {architecture}; the lab needs the \
-                 archive of Debian 12, or put its cache from another machine into lab/cache"
+                 archive of Debian 12, or a copy of lab/cache from another machine"
             ))
         })?;
         let version = version_of(&file)?;

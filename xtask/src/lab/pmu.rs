@@ -63,7 +63,8 @@ impl Page {
     /// Adds a line saying that `runs` starts of a machine produced identical console output of
     /// `bytes` bytes.
     fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
-        let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
+        let line =
+            format!("{machine}: console output identical across {runs} boots ({bytes} bytes)");
         note(&format!("RESULT PASS {line}"));
         self.repeated += &line;
         self.repeated.push('\n');
@@ -100,11 +101,14 @@ fn check_boards(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         let console = board.run(&image)?;
         for _ in 1..extent.runs() {
             if board.run(&image)? != console {
-                return Err(Obstacle::Failed(format!("{}: two runs differ", board.name)));
+                return Err(Obstacle::Failed(format!(
+                    "{}: the console output of two runs differs",
+                    board.name
+                )));
             }
         }
         let shown = judge::judge(&console, &board.disassemble(&image)?)
-            .map_err(|why| format!("{}: {why}; it said:\n{console}", board.name))?;
+            .map_err(|why| format!("{}: {why}; console output:\n{console}", board.name))?;
         note(&format!("RESULT PASS {}: {shown}", board.name));
         page.repeats(&format!("{}, without Linux", board.name), extent.runs(), console.len());
         page.add(format!("{}, without Linux", board.name), &with_nulls(&console));
@@ -134,7 +138,7 @@ pub(super) fn print() -> Result<(), String> {
     if !skips.is_empty() {
         return Err(skips.join("; "));
     }
-    print!("## Starts compared byte by byte\n\n```\n{}```\n", page.repeated);
+    print!("## Boots compared byte by byte\n\n```\n{}```\n", page.repeated);
     for (heading, shown) in &page.sections {
         print!("\n## {heading}\n\n```\n{shown}\n```\n");
     }

@@ -120,7 +120,7 @@ pub(super) fn print() -> Result<(), Obstacle> {
     let seconds = start.elapsed().as_secs_f64();
     let text = document::document(&checks, &sweeps, &costs, &suspended);
     println!("{text}\n{}\n## Repeats\n\n{repeats}", linux::section(&linux));
-    eprintln!("{NAME}: {} runs in {seconds:.0} s", checks.len() + costs.len());
+    eprintln!("{NAME}: {} runs took {seconds:.0} s", checks.len() + costs.len());
     judge(&checks)?;
     linux::judge(&linux)?;
     document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))
@@ -170,7 +170,8 @@ fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
         }
     }
     Ok(format!(
-        "{} schemes, {times} runs each of {SHORT_MS} ms: every line and every count is the same.",
+        "{} schemes, {times} runs each of {SHORT_MS} ms: all runs of a scheme have the same output \
+         and the same counts.",
         SCHEMES.len()
     ))
 }

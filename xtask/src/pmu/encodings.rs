@@ -121,7 +121,7 @@ pub(super) fn check() -> Outcome {
     for header in &HEADERS {
         let gcc = header.machine.tool("gcc");
         if output(program(&gcc, &["-dumpversion"])).is_err() {
-            skips.push(format!("SKIP: no {gcc}: the encodings of {}.h", header.name));
+            skips.push(format!("SKIP: encodings in {}.h: no {gcc}", header.name));
             continue;
         }
         match header.compare() {
@@ -158,7 +158,7 @@ impl Reader {
         let word = |text: &String| u32::from_str_radix(text, 16).map_err(|_| format!("`{text}`?"));
         let expected = self.accesses.iter().map(|name| match table.get(*name) {
             Some(Expected::Words(words)) if words.len() == 1 => word(&words[0]),
-            _ => Err(format!("{}.h has no access {name} of one instruction", self.header)),
+            _ => Err(format!("{}.h has no single-instruction access {name}", self.header)),
         });
         let expected = expected.collect::<Result<Vec<u32>, _>>()?;
         let shown = |words: &[u32]| {
@@ -237,13 +237,13 @@ fn row(line: &str) -> Result<(String, Expected), String> {
         let most = most.parse().map_err(|_| format!("invalid number `{most}`"))?;
         return Ok((name.to_owned(), Expected::AtMost(most)));
     }
-    let (left, words) = line.split_once(" = ").ok_or("neither = nor <=")?;
+    let (left, words) = line.split_once(" = ").ok_or("expected = or <=")?;
     let (name, fields) = left.split_once(' ').unwrap_or((left, ""));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     if !fields.is_empty() {
         let made = format!("{:08x}", word(fields)?);
         if words != [made.as_str()] {
-            return Err(format!("{fields} make {made}, not {}", words.join(" ")));
+            return Err(format!("{fields} encode to {made}, not {}", words.join(" ")));
         }
     }
     Ok((name.to_owned(), Expected::Words(words)))
@@ -316,7 +316,7 @@ fn faults(
     let mut faults = Vec::new();
     for (name, words) in functions {
         match table.get(name) {
-            None => faults.push(format!("{name} has no row")),
+            None => faults.push(format!("the table has no row for {name}")),
             Some(Expected::AtMost(most)) if words.len() > *most => {
                 faults.push(format!("{name} has {} instructions, not {most}", words.len()));
             }

@@ -63,7 +63,7 @@ impl Names {
         let mut others = String::new();
         for event in events.ok_or_else(|| fault("no `event`"))? {
             let row = row(event, names).ok_or_else(|| {
-                fault(&format!("an event without native name, code or prose: {event:?}"))
+                fault(&format!("an event lacks its native name, code or description: {event:?}"))
             })?;
             let prose = broken(&row.prose, 84).join("\" \\\n\t  \"");
             rows += &format!(" \\\n\tE({}, {:#05x}, \\\n\t  \"{prose}\")", row.name, row.codes[0]);

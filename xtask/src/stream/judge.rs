@@ -60,7 +60,7 @@ fn server(name: &str, words: &[&str]) -> Option<Server> {
 pub(super) fn judge(rounds: u32, linerate: &Path) -> Result<String, String> {
     let mut judges = vec![
         Judge { name: "linerate stream", read: of_linerate },
-        Judge { name: "the same, by /proc", read: of_proc },
+        Judge { name: "linerate stream, CPU time from /proc", read: of_proc },
     ];
     let mut missing = String::new();
     let iperf = server("iperf3", &["-s", "-p", IPERF_PORT]);

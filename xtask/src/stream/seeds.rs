@@ -54,7 +54,7 @@ const SEEDS: [Seed; 12] = [
         findings: &["rate_limiter"],
     },
     Seed {
-        name: "loss of 1 %",
+        name: "1 % loss",
         setup: "$B nft 'table inet t { chain c { type filter hook input priority 0; tcp dport > \
                 1024 numgen random mod 100 < 1 drop; }; }'",
         arguments: USUAL,
@@ -143,9 +143,9 @@ pub(super) fn score(linerate: &Path) -> Result<String, String> {
         }
     }
     Ok(format!(
-        "Limits of known cause between two network namespaces: {first} of {tried} named first, \
-         {named} among the findings.\n\n| limit | named | findings | limited by | Gb/s |\n\
-         |---|---|---|---|---:|\n{rows}"
+        "Bottlenecks with known causes between two network namespaces: {first} of {tried} were the \
+         first finding, {named} were among the findings.\n\n| limit | named | findings | limited \
+         by | Gb/s |\n|---|---|---|---|---:|\n{rows}"
     ))
 }
 

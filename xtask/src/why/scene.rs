@@ -70,7 +70,7 @@ pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> O
     let lack = |need: &String| match need.as_str() {
         QUOTA if !is_root() => Some("control groups require root".to_owned()),
         QUOTA => None,
-        SETTINGS if !is_root() => Some("its set-up requires root".to_owned()),
+        SETTINGS if !is_root() => Some("its setup requires root".to_owned()),
         SETTINGS if !may_change_settings => {
             Some("it changes a system-wide setting: pass --settings to allow this".to_owned())
         }
@@ -388,7 +388,7 @@ impl Stage {
         if let Some(first) = pids.first() {
             self.variables.insert("PID".to_owned(), (*first).to_owned());
         } else if let Some(name) = &seed.watch {
-            return Err(format!("{name} does not run"));
+            return Err(format!("{name} is not running"));
         }
         let before = self.count(seed)?;
         let times = cpus::times();

@@ -165,7 +165,8 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     match disturbed.filter(|ran| is_disturbed(ran)).count() {
         0 => {}
         count => {
-            let _ = writeln!(page, "\nSet aside, as they name steal time that was there: {count}");
+            let _ =
+                writeln!(page, "\nExcluded, because they name steal time that did occur: {count}");
         }
     }
     let (right, missed): (Vec<_>, Vec<_>) = tried.iter().partition(|tried| tried.is_right());
@@ -281,7 +282,10 @@ mod tests {
         }
         let text = page(&[tried(quota, pairs(Some(0.2)))]);
         assert!(text.contains("stolen_cpu (the hypervisor took 20 %)"), "{text}");
-        assert!(text.contains("Set aside, as they name steal time that was there: 2"), "{text}");
+        assert!(
+            text.contains("Excluded, because they name steal time that did occur: 2"),
+            "{text}"
+        );
     }
 
     #[test]

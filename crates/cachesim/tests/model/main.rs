@@ -221,7 +221,7 @@ fn refuses_machines_that_make_no_sense() {
     for (item, reason) in [
         ("l3=4:1:64:0:0", "an L3 needs an L2"),
         ("l2=4:1:32:0:0", "must not be shorter"),
-        ("l2=4:1:128:0:2", "must have one size"),
+        ("l2=4:1:128:0:2", "must have the same line size"),
         ("l2=4:1:64:0:4", "too high"),
         ("l1d=4:1:64:0:2 l2=4:1:64:0:2", "writes through"),
         ("l1d=4:1:64:0:2 l2=4:1:64:0:3", "writes through"),

@@ -123,7 +123,7 @@ fn run(command: &Command) -> Result<Printed, String> {
     let printed = String::from_utf8(printed).map_err(|error| error.to_string())?;
     let records = records(&printed).map_err(|why| format!("`{}`: {why}", command.run))?;
     match records.is_empty() {
-        true => Err(format!("`{}` printed no record", command.run)),
+        true => Err(format!("the command `{}` printed no record", command.run)),
         false => Ok(records),
     }
 }

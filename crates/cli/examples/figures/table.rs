@@ -124,7 +124,7 @@ fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
         (true, if has_rounds { ">median" } else { ">found" }, |row| row.found()),
         (has_rounds, &interval, |row| row.interval()),
         (has_rounds, ">lowest to highest", |row| row.spread()),
-        (any(|row| row.held.is_some()), ">interval holds the truth", |row| {
+        (any(|row| row.held.is_some()), ">interval contains the true value", |row| {
             row.held.map_or_else(|| ABSENT.to_owned(), |(held, of)| format!("{held} of {of}"))
         }),
         (has_range, "holds", |row| match row.holds() {

@@ -167,7 +167,7 @@ pub(crate) struct StatArgs {
         allow_negative_numbers = true
     )]
     pub(crate) threshold: Option<Percent>,
-    /// Explain each metric and its limits
+    /// Explain each metric and its limitations
     #[arg(long)]
     pub(crate) explain: bool,
     /// Write the result to this file; - is stdout

@@ -63,7 +63,7 @@ const INDENT: usize = 4;
 
 fn as_text(catalog: &Catalog, style: &Style) -> String {
     let whose = match catalog.is_known_processor() {
-        true => "this processor's table",
+        true => "from linerate's table for this processor",
         false => "only the kernel's generic events; linerate has no event table for this processor",
     };
     let head = format!("Hardware events ({}): {whose}", catalog.table());

@@ -78,7 +78,7 @@ pub(crate) struct StreamArgs {
     /// Time for which the receiver pauses after each read, as a slow program would, e.g. 1ms
     #[arg(long, value_name = "TIME", value_parser = pause, hide_short_help = true)]
     read_pause: Option<Duration>,
-    /// Total measurement time, e.g. 5s or 2m; warm-ups are extra (default: 10s)
+    /// Total measurement time, e.g. 5s or 2m; warm-ups take extra time (default: 10s)
     #[arg(long, value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS)]
     time: Option<f64>,
     /// Number of times to measure each point
@@ -244,8 +244,8 @@ fn read_token(file: &Path) -> Result<String, Failure> {
     match token.len() >= TOKEN_LEAST {
         true => Ok(token.to_owned()),
         false => Err(Failure::new(format!(
-            "the token in {} is shorter than {TOKEN_LEAST} characters; make one: head -c 16 \
-             /dev/urandom | base64",
+            "the token in {} is shorter than {TOKEN_LEAST} characters; create one with `head -c 16 \
+             /dev/urandom | base64`",
             file.display()
         ))),
     }

@@ -95,7 +95,7 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
         return;
     }
     let text = words(&done.stdout);
-    assert!(text.contains(" GHz (95 % interval, evidence tier sw); cores"), "{text}");
+    assert!(text.contains(" GHz (95 % confidence interval, evidence tier sw); cores"), "{text}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_crash_and_nonsense_are_named_by_stage_and_packet() {
         ("abort", "SIGABRT"),
         ("divide", "SIG"),
         ("verdict", "invalid verdict 7"),
-        ("cause", "drop cause 5 is out of range; the stage has 1"),
+        ("cause", "drop cause 5 is out of range; causes declared by the stage: 1"),
         ("length", "a frame of 65535 bytes"),
         ("offsets", "header offsets"),
     ];

@@ -111,13 +111,13 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
                    { stages = [\"shape\"] }]\n";
     std::fs::write(&file, format!("{PATH}{workers}")).expect("as before");
     refused(&["--workers", "3", &file], &["needs 4 workers, but only 3 are", "--workers"]);
-    refused(&["--machine", "t1", &file], &["[costs] has no instructions for `shape`"]);
+    refused(&["--machine", "t1", &file], &["[costs] has no instruction count for `shape`"]);
     refused(&["--workers", "0", &file], &["--workers"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
     std::fs::write(&file, PATH.replace("ns = 90", "ns = -90")).expect("as before");
     refused(&[&file], &["path.toml:17:6: 'ns' is -90"]);
     std::fs::write(&file, PATH.replace("ns = 100\n", "")).expect("as before");
-    refused(&[&file], &["[costs] has no nanoseconds for `classify`"]);
+    refused(&[&file], &["[costs] has no time for `classify`"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
         &["--machine", "t1", "--workers", "31", RLP],
         &["needs 12 workers and [[costs.neighbours]] needs 20", "31 are available"],
     );
-    refused(&[RLP], &["[costs] has no nanoseconds for `PDSN_RXTX`", "--machine t1"]);
+    refused(&[RLP], &["[costs] has no time for `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();
     let text = std::fs::read_to_string(RLP).expect("the example");
     let foreign = folder.file("foreign.toml");
@@ -165,7 +165,10 @@ fn what_a_path_from_regions_assumes_is_printed() {
     let plan = ["plan", "--from", &file, "--packets", "96"];
     let done = linerate(&plan);
     assert_eq!(done.status, Some(0), "{done:?}");
-    for assumed in ["so each has one replica (--state flow or none if not)", "64 bytes with FCS"] {
+    for assumed in [
+        "so each has one replica (otherwise pass --state flow or --state none)",
+        "64 bytes with FCS",
+    ] {
         let count = done.stderr.lines().filter(|line| line.contains(assumed)).count();
         assert_eq!(count, 1, "{assumed}: {done:?}");
     }

@@ -81,7 +81,7 @@ fn both_ends_of_a_frame_are_accounted_for() {
 fn nonsense_is_named_with_its_packet_and_undone() {
     let cases: [(Act, &str); 8] = [
         (|_, _| 2, "invalid verdict 2: use"),
-        (|_, _| DROP + 2, "drop cause 2 is out of range; the stage has 2"),
+        (|_, _| DROP + 2, "drop cause 2 is out of range; causes declared by the stage: 2"),
         (|_, _| 255, "invalid verdict 255"),
         (
             |_, line| {

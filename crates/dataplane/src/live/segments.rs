@@ -36,8 +36,9 @@ impl Coalesced {
 pub(super) struct Segments {
     frame: Vec<u8>,
     step: usize,
-    /// Index of the next segment, and the number of segments.
+    /// Index of the next segment to deliver.
     next: usize,
+    /// Number of segments in the frame.
     count: usize,
     pub(super) time_ns: u64,
     pub(super) port: u8,

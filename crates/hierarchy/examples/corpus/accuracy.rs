@@ -152,7 +152,7 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
             let verdict = case.judge(&case.found);
             let worse: Shares =
                 std::array::from_fn(|place| worse(&case, &verdict, place, &losses[place]));
-            let mut sum = sum.lock().expect("no thread panics holding it");
+            let mut sum = sum.lock().expect("no thread panics while holding it");
             for (place, quantity) in each().enumerate() {
                 sum.detector[place] = sum.detector[place] + quantity.of(&verdict);
                 sum.worse[place] = sum.worse[place] + worse[place];
@@ -161,7 +161,7 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    sum.into_inner().expect("no thread panics holding it")
+    sum.into_inner().expect("no thread panics while holding it")
 }
 
 /// Counts the correct answers of a degraded detector, which turns each right answer into a wrong

@@ -120,12 +120,12 @@ fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let work = || {
         while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
             let verdict = judge(*seed, way, noise);
-            verdicts.lock().expect("no thread panics holding it").push(verdict);
+            verdicts.lock().expect("no thread panics while holding it").push(verdict);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let mut verdicts = verdicts.into_inner().expect("no thread panics holding it");
+    let mut verdicts = verdicts.into_inner().expect("no thread panics while holding it");
     verdicts.sort_by_key(|verdict| verdict.seed);
     verdicts
 }
@@ -168,7 +168,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     format!(
         "{} {way} machines, correct: number of levels {}, sizes within 10 % {}, latencies within \
          1 % {}, all three {}\n\
-         intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
+         intervals that contain the true value: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
          moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\

@@ -60,7 +60,7 @@ impl Quantity {
             Self::Sizes => "sizes within 10 % ",
             Self::Latencies => "latencies within 1 % ",
             Self::All => "all three ",
-            Self::Intervals => "intervals that hold the truth: ",
+            Self::Intervals => "intervals that contain the true value: ",
         }
     }
 

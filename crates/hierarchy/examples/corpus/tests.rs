@@ -48,7 +48,8 @@ fn the_figures_of_a_page_are_read() {
     let page = "# A\n\n## One\n\n```text\n$ cargo run\n\
                 200 analytic machines, correct: number of levels 189 (94.5 %), sizes within 10 % \
                 193 (96.5 %), latencies within 1 % 188 (94.0 %), all three 171 (85.5 %)\n\
-                intervals that hold the truth: 1102 of 1184 (93.1 %); latencies hidden: 38\n\
+                intervals that contain the true value: 1102 of 1184 (93.1 %); latencies hidden: \
+                38\n\
                 machines whose pages are huge, correct: number of levels 3 of 9 (33.3 %)\n```\n\n\
                 ## Two\n";
     let expected = [(189, 200), (193, 200), (188, 200), (171, 200), (1102, 1184)];

@@ -43,7 +43,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     wanted.into_iter().collect()
 }
 
-/// Returns the numbers of pages that determine the edge at `onset`.
+/// Returns the page counts to measure next to locate the edge at `onset`.
 fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);

@@ -73,7 +73,7 @@ impl Page {
         sequence
     }
 
-    /// Reads the fields. Must be called between two calls of [`Page::sequence`].
+    /// Reads the fields. Must be called between two calls to [`Page::sequence`].
     #[inline]
     pub fn fields(&self) -> PageFields {
         let bits: u64 = self.field(40);

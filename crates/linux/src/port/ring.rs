@@ -61,7 +61,7 @@ pub struct ReceiveRules {
     pub promiscuous: bool,
 }
 
-/// Frames that the kernel counted for a receiver since the last call of [`PacketReceiver::counts`].
+/// Frames that the kernel counted for a receiver since the last call to [`PacketReceiver::counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
     /// Frames for this receiver, including those in `drops`.
@@ -79,8 +79,9 @@ pub struct PacketReceiver {
     interface: u32,
     /// Index of the open block or, if none is open, of the next one to open.
     block: usize,
-    /// Frames left in the open block, and the offset of the next one; 0 if no block is open.
+    /// Number of frames left in the open block; 0 if no block is open.
     left: u32,
+    /// Offset of the next frame; 0 if no block is open.
     at: usize,
     is_open: bool,
 }

@@ -19,7 +19,7 @@ pub struct PacketSender {
     messages: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the pointers in `parts` and `messages` are used only within a call of `send`, which sets
+// SAFETY: the pointers in `parts` and `messages` are used only within a call to `send`, which sets
 // them; between calls no code reads them.
 unsafe impl Send for PacketSender {}
 

@@ -115,7 +115,7 @@ pub(super) fn bind(socket: &OwnedFd, index: u32, protocol: u16, name: &str) -> R
     }
 }
 
-/// Checks whether the interface to which `socket` is bound, `index`, went down or is gone.
+/// Checks whether the interface to which `socket` is bound, `index`, is down or no longer exists.
 pub(super) fn state(socket: &OwnedFd, index: u32) -> PortState {
     let mut error = [0];
     // Reading the error clears it.

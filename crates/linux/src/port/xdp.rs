@@ -52,7 +52,7 @@ pub struct XdpReceiver {
     /// Address of the frame returned by the last `receive`. The next call gives its memory back to
     /// the kernel.
     taken: Option<u64>,
-    /// The kernel's drop counts at the last call of [`Self::start`].
+    /// The kernel's drop counts at the last call to [`Self::start`].
     at_start: XdpCounts,
     queue: Arc<Queue>,
 }
@@ -257,7 +257,7 @@ impl XdpReceiver {
         self.at_start = self.read_counts();
     }
 
-    /// Returns the frames that the kernel dropped since the last call of [`Self::start`].
+    /// Returns the frames that the kernel dropped since the last call to [`Self::start`].
     pub fn counts(&self) -> XdpCounts {
         self.read_counts().since(self.at_start)
     }

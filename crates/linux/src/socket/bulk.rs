@@ -107,7 +107,7 @@ pub fn send_zerocopy(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Completed calls of [`send_zerocopy`].
+/// Completed calls to [`send_zerocopy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Number of completed calls.

@@ -20,7 +20,7 @@ pub enum Order {
     Sequential,
 }
 
-/// Result of one call of [`SendRing::send`].
+/// Result of one call to [`SendRing::send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Number of messages of which at least one byte was sent.

@@ -107,8 +107,8 @@ pub fn loaded(
     let others = readers(&topology, others, levels, half);
     if others.is_empty() {
         return vec![unknown(
-            "half of the allowed memory is too little for one reader not to read its own caches: \
-             allow more memory",
+            "half of the allowed memory is so small that even a single reader would hit its own \
+             caches: allow more memory",
         )];
     }
     let start = arena.start().wrapping_add(half);

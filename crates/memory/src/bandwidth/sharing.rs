@@ -20,8 +20,8 @@ pub(super) struct Sharers {
     pub(super) fewest: usize,
 }
 
-/// Returns the sharers of each level's caches among `cpus`, as reported by the OS. If it reports no
-/// caches of a level beyond L2, as many as all CPUs or as few as one may share them.
+/// Returns the number of sharers of each level's caches among `cpus`, as reported by the OS. If the
+/// OS reports no caches of a level beyond L2, each may be private or shared by all CPUs.
 pub(super) fn sharers(topology: &Topology, cpus: &[u32], levels: &[MemoryLevel]) -> Vec<Sharers> {
     let of_level = |level: &MemoryLevel| {
         let groups = groups(topology, cpus, number(level));
@@ -51,8 +51,7 @@ pub(super) fn beyond_caches_of(topology: &Topology, cpus: &[u32], levels: &[Memo
     beyond_parts(&levels.iter().filter_map(of_level).collect::<Vec<f64>>())
 }
 
-/// Returns the cache level that a measured level is: 3 for `L3`; `None` for one that is memory, or
-/// may be.
+/// Returns the number of a measured cache level, e.g. 3 for `L3`; `None` if it is or may be memory.
 fn number(level: &MemoryLevel) -> Option<u32> {
     level.name.strip_prefix('L')?.parse().ok()
 }

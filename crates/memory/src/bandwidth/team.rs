@@ -63,7 +63,7 @@ impl Drop for Abandoning<'_> {
     }
 }
 
-/// Runs a closure when it is dropped, be it by a panic.
+/// Runs a closure when dropped, even if a panic unwinds.
 pub(super) struct Finally<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> Drop for Finally<F> {

@@ -71,8 +71,8 @@ static COST: Section = Section {
         share(
             "processed",
             "1",
-            "Share of the packets reaching the stage that it processes; below 1 if the stage has \
-             'only'.",
+            "Of the packets that reach the stage, the share that it processes; below 1 if the \
+             stage has 'only'.",
         ),
         amount("ns", "not known", "Nanoseconds per packet."),
         amount("instructions", "not known", "Instructions per packet."),

@@ -148,8 +148,9 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
 fn sections_and_keys() {
     assert_eq!(
         messages(""),
-        "1:1: [[stage]] is missing; it describes the stages that process the packets, one section \
-         each, in order\n1:1: [source] is missing; it describes the source of the packets"
+        "1:1: [[stage]] is missing; this section describes the stages that process the packets, \
+         one section each, in order\n1:1: [source] is missing; this section describes the source \
+         of the packets"
     );
     after_good(SECTIONS_AND_KEYS);
     assert_eq!(

@@ -232,8 +232,8 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
     let ns: f64 = times.iter().sum();
     if ns <= 0.0 {
-        let reason = "it contains no task-clock: count it as well (perf stat -e task-clock,...), \
-                      or give the clock of the core as --clock, if cycles were counted"
+        let reason = "it contains no task-clock: count task-clock as well (perf stat -e \
+                      task-clock,...) or, if cycles were counted, give the core clock with --clock"
             .to_owned();
         return Err(NoSketch::Times { reason });
     }
@@ -276,8 +276,9 @@ const CPUS_ERROR: f64 = 0.05;
 /// Derives a sketch with one stage per group of threads whose names differ only in a trailing
 /// number.
 pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "give that of the window, --packets N; `linerate why` counts the packets \
-                          of a program in its own network namespace, or whose sockets root reads";
+    const REMEDY: &str = "pass the number of packets in the window with --packets N; `linerate \
+                          why` counts packets only if the program has its own network namespace, \
+                          or if root reads its sockets";
     let observed = &report.observation;
     let counted = observed.packets.as_ref().map(|count| count.packets as f64);
     let packets = known.packets.or(counted).filter(|packets| *packets > 0.0);
@@ -372,8 +373,8 @@ fn inseparable(thread: &ThreadActivity) -> String {
     let why = thread.cost_ns.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     format!(
         "thread `{}` is on a CPU for {:.0} % of the time and asleep for {:.0} %, so its work \
-         cannot be separated from polling{why}; watch at a lower load, at which it sleeps, or mark \
-         the stages as regions",
+         cannot be separated from polling{why}; watch it at a load low enough for it to sleep, or \
+         mark the stages as regions",
         thread.name.escape_debug(),
         100.0 * runs,
         100.0 * sleeps

@@ -93,8 +93,8 @@ fn what_nothing_says_is_assumed_and_said() {
     assert!(said.contains("state = \"global\"  # assumed"), "{said}");
     assert!(said.contains("64 bytes with FCS are assumed"), "{said}");
     let assumed = assumptions(&sketch, None, None).join("; ");
-    let expected = "`loop` has global state, so it has one replica (--state flow or none if not); \
-                    frames have 64 bytes with FCS (--frame)";
+    let expected = "`loop` has global state, so it has one replica (otherwise pass --state flow or \
+                    --state none); frames have 64 bytes with FCS (--frame)";
     assert_eq!(assumed, expected);
     assert!(assumptions(&sketch, Some(State::None), Some(1518)).is_empty());
     let given = text(&sketch, "r", Some(State::None), None, Some(1518));
@@ -203,8 +203,8 @@ fn a_saturated_thread_is_not_left_out_of_the_path() {
     let seen = threads(&[("rx", 0.5, 0.2, 0.3), ("worker-0", 0.9, 0.09, 0.01)]);
     let error = read::why(&seen, "r", Known::default()).expect_err("the worker is unknown");
     let expected = "thread `worker-0` is on a CPU for 99 % of the time and asleep for 1 %, so its \
-                    work cannot be separated from polling: no poll loop was found; watch at a \
-                    lower load";
+                    work cannot be separated from polling: no poll loop was found; watch it \
+                    at a load low enough";
     assert!(error.to_string().contains(expected), "{error}");
     // A busy thread is known if its polling was separated, also if it only polls.
     let mut polls = seen;

@@ -66,7 +66,7 @@ pub fn assumptions(sketch: &Sketch, state: Option<State>, frame_bytes: Option<u3
     let mut all = Vec::new();
     let of_one_thread = sketch.stages.iter().filter(|stage| stage.threads <= 1);
     let names: Vec<String> = of_one_thread.map(|stage| format!("`{}`", stage.name)).collect();
-    let replicas = "(--state flow or none if not)";
+    let replicas = "(otherwise pass --state flow or --state none)";
     match names.as_slice() {
         [] => {}
         _ if state.is_some() => {}

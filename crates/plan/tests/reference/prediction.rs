@@ -147,7 +147,7 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         held += u32::from((kpps.low..=kpps.high).contains(&truth));
         width += (kpps.high - kpps.low) / kpps.value / trials as f64;
     }
-    assert!(held * 100 >= 90 * trials as u32, "{held} of {trials} intervals hold the truth");
+    assert!(held * 100 >= 90 * trials as u32, "{held} of {trials} intervals contain the truth");
     assert!(width < 0.42, "a mean width of {width:.2} says nothing");
 }
 

@@ -198,8 +198,8 @@ fn a_verdict_has_the_share_and_cycles_per_instruction() {
     let report = regions(log, &[event("instructions"), event("cycles")]);
     assert_eq!(
         report.regions[1].verdict,
-        "50 % of the ticks of a; 2 cycles per instruction; 1 visit to nested regions not recorded: \
-         nested too deeply, or too many regions"
+        "50 % of the ticks of a; 2 cycles per instruction; 1 visit to nested regions not \
+         recorded, because regions are nested too deeply or there are too many"
     );
     assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
 }

@@ -224,7 +224,10 @@ impl Plugin {
 
     /// Notifies lwIP that a frame has arrived.
     pub(super) fn input(&self, mut room: Room) {
-        assert!(ptr::eq(Rc::as_ptr(&room.plugin), self), "the room belongs to another lwIP");
+        assert!(
+            ptr::eq(Rc::as_ptr(&room.plugin), self),
+            "the room belongs to another lwIP instance"
+        );
         let Some(handle) = room.handle.take() else { return };
         // SAFETY: as for `advance`; the lines above ensure that the handle belongs to this object
         // and was not dropped.

@@ -16,7 +16,7 @@ const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 /// Events read by `known reads`.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// Upper bound on the instructions around the loop, whatever the compiler.
+/// Upper bound on the instructions outside the loop, whatever the compiler.
 const MOST_AROUND: i128 = 100;
 
 /// Checks that the kernel's counts are exact.
@@ -72,7 +72,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
     let mut instructions = Vec::new();
     for line in &lines {
         let [turns, count, cycles, enabled, running] = line[..] else {
-            return Err(format!("{name}: {} numbers in a line", line.len()));
+            return Err(format!("{name}: expected five numbers per line, found {}", line.len()));
         };
         if cycles != count || enabled != running {
             return Err(format!(
@@ -89,7 +89,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
 fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
-        return Err(format!("{event}: was not counted"));
+        return Err(format!("{event}: not counted"));
     };
     let beyond =
         |(turns, count): &(u64, u64)| i128::from(*count) - i128::from(*turns) * i128::from(each);
@@ -98,7 +98,7 @@ fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, Stri
     around.dedup();
     let words: Vec<String> = around.iter().map(i128::to_string).collect();
     let sentence = format!(
-        "{event}: {each} per iteration and {} around the loop, {} times, {least} to {most} \
+        "{event}: {each} per iteration and {} outside the loop, in {} runs of {least} to {most} \
          iterations",
         words.join(" or "),
         pairs.len(),
@@ -116,8 +116,9 @@ fn between(text: &str, event: &str) -> Result<String, String> {
     let Some([cases, of]) = lines.first().map(Vec::as_slice) else {
         return Err(format!("{event} was not compared with the kernel's reads"));
     };
-    let sentence =
-        format!("{event}: {cases} of {of} reads are between the kernel's before and after");
+    let sentence = format!(
+        "{event}: {cases} of {of} reads are between the kernel's reads before and after them"
+    );
     if cases == of && *of > 0 { Ok(sentence) } else { Err(sentence) }
 }
 
@@ -129,7 +130,7 @@ mod tests {
     fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
         let sentence =
-            "cycles: 2 per iteration and 23 around the loop, 2 times, 1 to 100 iterations";
+            "cycles: 2 per iteration and 23 outside the loop, in 2 runs of 1 to 100 iterations";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];
         assert_eq!(exact(&lines).as_deref(), Ok(sentence));
         for wrong in [

@@ -8,7 +8,7 @@ use crate::lab::guest::{Answer, Question};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Record};
 
-/// Expected time per load in ns: one instruction, and the few others of the loop.
+/// Expected time per load in ns: 1 ns for the load, plus its share of the loop overhead.
 const LOAD_NS: std::ops::RangeInclusive<f64> = 1.0..=1.3;
 
 const NAME: &str = "memory";

@@ -115,7 +115,7 @@ fn doctor(answer: &Answer) -> Result<String, String> {
     let DoctorReport { best_tier, .. } = *report;
     let sentence = format!(
         "doctor: {} on {}, emulated: {}, best tier: {best_tier:?}",
-        cpu.as_deref().unwrap_or("the processor has no name"),
+        cpu.as_deref().unwrap_or("the record does not name the processor"),
         hypervisor.as_deref().unwrap_or("no hypervisor"),
         emulated.map_or("cannot tell".to_owned(), |emulated| emulated.to_string()),
     );
@@ -176,8 +176,9 @@ fn known_loop(
     let holds =
         again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
     let sentence = format!(
-        "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
-         interrupted {}, {} and {} times, each of which may count an instruction twice",
+        "stat: {INSTRUCTIONS} of a program in user mode: {}, repeated {}; {} more iterations add \
+         {}; the three runs were interrupted {}, {} and {} times, and each interruption may count \
+         an instruction twice",
         short.raw,
         again.raw,
         LONG - SHORT,
@@ -211,13 +212,13 @@ fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result
     let truth = counted(alone.as_ref()?, INSTRUCTIONS)?;
     let runs = reports.iter().map(|report| Rotated::from_report(report, truth));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
-    let first = runs.first().ok_or("stat: no events were rotated")?;
+    let first = runs.first().ok_or("stat: no events were multiplexed")?;
     let most = |of: fn(&Rotated) -> f64| runs.iter().map(of).fold(0.0, f64::max) * 100.0;
     let missed: Vec<&str> = runs.iter().filter_map(|run| run.missed.as_deref()).collect();
     let sentence = format!(
-        "stat: {} events, {} of them always on a counter and right, the others in {} sets: \
-         estimates at most {:.2} % off {truth}, intervals at most +- {:.2} %, missed in {} of {} \
-         runs",
+        "stat: {} events, {} of them always on a counter and exact, the others multiplexed in {} \
+         sets: estimates within {:.2} % of {truth}, intervals at most +- {:.2} %, which miss it in \
+         {} of {} runs",
         TWELVE.len(),
         first.always,
         first.sets,
@@ -234,9 +235,9 @@ struct Rotated {
     /// Number of events that were on a counter throughout.
     always: usize,
     sets: usize,
-    /// Largest half-width of any interval and, in the next field, largest error, both relative to
-    /// the true value.
+    /// Largest half-width of any interval, relative to the true value.
     widest: f64,
+    /// Largest error of any estimate, relative to the true value.
     worst: f64,
     /// The events of a set in which an interval does not contain the true value; `None` if there is
     /// no such set.
@@ -252,7 +253,7 @@ impl Rotated {
             let count = counted(report, name)?;
             if count.abs_diff(truth) > MOST_APART {
                 return Err(format!(
-                    "stat: {name} was always on a counter, and is {count}, not {truth}"
+                    "stat: {name} was always on a counter, but its count is {count}, not {truth}"
                 ));
             }
         }
@@ -283,7 +284,7 @@ fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f6
             return Err(format!("{name}: no estimate with an interval: {:?}", count.reason));
         };
         if duty.is_none_or(|duty| duty >= 1.0) {
-            return Err(format!("{name}: no other user had its counter: duty {duty:?}"));
+            return Err(format!("{name}: never shared its counter: duty {duty:?}"));
         }
         let reach = if truth > value { high - value } else { value - low };
         widest = widest.max(reach / truth);

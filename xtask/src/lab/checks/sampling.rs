@@ -39,7 +39,10 @@ fn held(answer: &Answer) -> Result<String, String> {
     });
     let skid = answer.output.lines().find(|line| line.starts_with("skid ")).unwrap_or_default();
     let skid = skid.split_whitespace().collect::<Vec<&str>>().join(" ");
-    let sentence = format!("runs that hold: {}; {skid}", shares.collect::<Vec<_>>().join(", "));
+    let sentence = format!(
+        "runs whose interval contains the known share: {}; {skid}",
+        shares.collect::<Vec<_>>().join(", ")
+    );
     let is_held = checks.iter().all(|check| check.verdict == Verdict::Ok);
     match (answer.status, checks.len()) {
         (0, 3) if is_held => Ok(sentence),

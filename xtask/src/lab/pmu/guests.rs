@@ -99,7 +99,7 @@ impl Files {
         let log = self.prefix.with_extension("log");
         let Variation { processors, .. } = how;
         Obstacle::Failed(format!(
-            "{}, {processors} processors, {MODULE}: {why}; its console is in {}",
+            "{}, {processors} processors, {MODULE}: {why}; console log: {}",
             self.guest.name,
             log.display()
         ))
@@ -126,16 +126,19 @@ impl Files {
             answers.show(self.guest, page);
         }
         let counted = match how.is_exact {
-            true => "counts by registers and by perf are equal, to the instruction, in regions too",
+            true => {
+                "counts from the registers and from perf are equal to the instruction, in regions \
+                 too"
+            }
             false => {
-                "programs run and cycles move on both, instructions null: the emulator counts none \
-                 of several processors here"
+                "programs run, and cycles advance with both; instructions are null, because the \
+                 emulator counts none if it has several processors"
             }
         };
         note(&format!(
             "RESULT PASS {}, processors {processors}, rounds {}: {MODULE} opens the counters and \
-             closes them; {counted}; refuses while perf counts; loaded {loads} times without a \
-             warning",
+             closes them; {counted}; refuses to load while perf counts; loaded {loads} times \
+             without a warning",
             self.guest.name,
             rounds.len()
         ));
@@ -158,7 +161,7 @@ impl Files {
         let first = start()?;
         for _ in 1..extent.runs() {
             if start()? != first {
-                return Err(self.fault(how, "two runs differ"));
+                return Err(self.fault(how, "the console output of two runs differs"));
             }
         }
         let name = format!("{}, processors {}", self.guest.name, how.processors);
@@ -203,9 +206,9 @@ impl Files {
         let answers = self.ask(&how, &plan)?;
         let judged = answers
             .fails("load")
-            .and_then(|()| answers.says("log", "pmu_user: this processor says that it has no"));
+            .and_then(|()| answers.says("log", "pmu_user: this processor reports no"));
         judged.map_err(|why| self.fault(&how, &why))?;
-        note(&format!("RESULT PASS {} without counters: {MODULE} says so", self.guest.name));
+        note(&format!("RESULT PASS {} without counters: {MODULE} reports this", self.guest.name));
         Ok(())
     }
 }
@@ -268,9 +271,9 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
     ];
     if processors > 1 {
         plan.push(command("regions anywhere", "known regions"));
-        plan.push(question("open on 1", "registers 1"));
-        plan.push(command("off and on", OFF));
-        plan.push(question("open on 1 again", "registers 1"));
+        plan.push(question("registers on CPU 1", "registers 1"));
+        plan.push(command("hotplug of CPU 1", OFF));
+        plan.push(question("registers on CPU 1 after hotplug", "registers 1"));
     }
     plan.push(command("unload", "rmmod pmu_user"));
     plan.push(question("closed again", "registers 0"));

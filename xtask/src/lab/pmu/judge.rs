@@ -40,7 +40,7 @@ const LENGTHS: [u64; 3] = [1, 10, 1000];
 pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     let result = console.lines().last().unwrap_or_default();
     if result != "RESULT PASS" {
-        return Err(format!("it ended with `{result}`"));
+        return Err(format!("the output ends with `{result}`, not `RESULT PASS`"));
     }
     for name in CHECKS {
         let passed = format!("check {name} PASS ");
@@ -51,8 +51,8 @@ pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     let programs = programs(console, loop_of("program_c_loop", listing)?)?;
     let (counted, known) = events(console)?;
     Ok(format!(
-        "{} checks, {programs} runs of the programs counted to the instruction, {counted} of \
-         {known} events counted, the others null: the emulator does not count them",
+        "{} checks passed, {programs} program runs counted to the instruction, {counted} of \
+         {known} events counted; the others are null, because the emulator does not count them",
         CHECKS.len()
     ))
 }
@@ -80,11 +80,11 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
         .collect();
     let run = |name, n| {
         let run = runs.get(&(name, n)).copied();
-        run.ok_or_else(|| format!("the program {name} did not run for {n}"))
+        run.ok_or_else(|| format!("program {name} did not run with n = {n}"))
     };
     // The C program's instructions outside its loop, from the shortest run.
     let rest = run("c_loop", 1)?[0].checked_sub(turn);
-    let rest = rest.ok_or("the program c_loop took less than an iteration")?;
+    let rest = rest.ok_or("program c_loop executed fewer instructions than one iteration has")?;
     for (name, truth) in PROGRAMS {
         for n in LENGTHS {
             let (expected, result) = truth(n);
@@ -93,7 +93,7 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
             let expected = [expected, expected, result];
             if run(name, n)? != expected {
                 let found = run(name, n)?;
-                return Err(format!("{name} {n}: {found:?} for {expected:?}"));
+                return Err(format!("{name} {n}: {found:?}, expected {expected:?}"));
             }
         }
     }
@@ -134,7 +134,7 @@ fn events(console: &str) -> Result<(usize, usize), String> {
     let counted = events.iter().filter(|(_, numbers)| numbers[1] > 0).count();
     match counted == EMULATED.len() {
         true => Ok((counted, events.len())),
-        false => Err(format!("{counted} events count, not {}", EMULATED.len())),
+        false => Err(format!("{counted} events were counted, expected {}", EMULATED.len())),
     }
 }
 

@@ -88,22 +88,22 @@ const LOADS: [Load; 13] = [
     Load {
         parameters: "events=PM_ST_CMPL,PM_DATA_SNOOP,PM_MTVSCR_CMPL,PM_LD_CMPL",
         works: false,
-        says: &["PM_LD_CMPL: only on 2, taken by events before it"],
+        says: &["PM_LD_CMPL: only on 2, which earlier events use"],
     },
     Load {
         parameters: "events=0x17",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     Load {
         parameters: "events=0x720",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     Load {
         parameters: "events=0x33f",
         works: false,
-        says: &["no counter of this processor has it"],
+        says: &["no counter of this processor counts it"],
     },
     // A valid load after the refused ones: those left nothing behind, and the registers were
     // restored.
@@ -134,7 +134,7 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
         counted += &format!("{} events of a {processor}, ", table.len());
     }
     let none =
-        Load { parameters: "", works: false, says: &["has no counters that are known here"] };
+        Load { parameters: "", works: false, says: &["has no counters that are supported here"] };
     let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
     // The emulator counts nothing, so the counts are shown as null rather than 0.
@@ -142,9 +142,10 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
-        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
-         as written, repeated loads leak no memory and cause no warnings, {} wrong choices \
-         refused, nothing on a 750; counts null: the emulator has none",
+        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}reads registers \
+         back as written, leaks no memory and causes no warnings in repeated loads, refuses {} \
+         wrong parameters, and refuses to load on a 750; counts are null, because the emulator \
+         counts nothing",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())
@@ -230,7 +231,7 @@ fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
         return Err(format!("status {status}; {}", said()));
     }
     match load.says.iter().find(|what| !output.contains(**what)) {
-        Some(what) => Err(format!("no `{what}`; {}", said())),
+        Some(what) => Err(format!("the output lacks `{what}`; {}", said())),
         None => Ok(()),
     }
 }

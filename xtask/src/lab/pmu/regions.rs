@@ -118,7 +118,9 @@ pub(super) fn closing(text: &str) -> Result<(), String> {
 fn nothing(text: &str, reason: &str) -> Result<(), String> {
     match counts(text).first() {
         None => says(text, reason),
-        Some(count) => Err(format!("`{count}`, although nothing can be counted")),
+        Some(count) => {
+            Err(format!("the output contains `{count}`, although nothing can be counted"))
+        }
     }
 }
 

@@ -79,9 +79,9 @@ pub(super) fn section(costs: &Results) -> String {
 fn table_1(costs: &Results) -> String {
     let mut text =
         "## Compared with table 1 of AN2581\n\nContext management as a share of all instructions. \
-         In brackets: what the table says about the overhead with few interrupts, with many, and \
-         with large blocks. Rows without brackets are not in AN2581.\n\n| scheme | vectors in the \
-         kernel | needs the system |"
+         In brackets: the overhead that the table states for few interrupts, many interrupts and \
+         large blocks. Rows without brackets are not in AN2581.\n\n| scheme | vectors in the \
+         kernel | needs OS support |"
             .to_owned();
     for (name, _) in KINDS {
         let _ = write!(text, " {name} |");
@@ -105,8 +105,8 @@ fn figure_4(costs: &Results) -> String {
     let mut text =
         "## Compared with figure 4 of AN2581\n\nAN2581 gives CPU shares under TCP traffic in \
          VxWorks on an MPC7455 board, without the interrupt rate. Our shares are for the traffic \
-         load at 20,000 interrupts/s, relative to all instructions outside the background, which \
-         are those of kernel, context management and tasks.\n\n| scheme | the note | kernel | \
+         load at 20,000 interrupts/s, relative to all instructions except the background, that is, \
+         those of the kernel, context management and tasks.\n\n| scheme | the note | kernel | \
          context | tasks |\n|---|---|---:|---:|---:|\n"
             .to_owned();
     for (scheme, note) in FIGURE_4 {

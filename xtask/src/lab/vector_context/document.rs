@@ -44,7 +44,7 @@ fn vector_tasks(s: &Settings) -> String {
 
 fn settings(s: &Settings) -> String {
     format!(
-        "{} ticks/s, {} interrupts/s, vector tasks: {}, life {}, {} ms",
+        "{} ticks/s, {} interrupts/s, vector tasks: {}, task lifetime {}, {} ms",
         s.ticks_per_s,
         s.interrupts_per_s,
         vector_tasks(s),
@@ -199,7 +199,7 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
         let _ = writeln!(
             text,
             "- {name} load, 5,000 interrupts/s, 60 ticks/s, all tasks flagged: `per-task` executes \
-             {:.1} times the context instructions of `exclusive` (asked: {LEAST_RATIO} under the \
+             {:.1} times the context instructions of `exclusive` (goal: {LEAST_RATIO} under the \
              traffic load).",
             ratio(costs, rows[0].settings)
         );
@@ -208,7 +208,8 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
     let above = above(&all, costs);
     let _ = writeln!(
         text,
-        "- `exclusive` and `hooked` at most {MOST_PERCENT} % of instructions in {} of {} runs{}",
+        "- `exclusive` and `hooked` take at most {MOST_PERCENT} % of instructions in {} of {} \
+         runs{}",
         2 * all.len() - above.len(),
         2 * all.len(),
         if above.is_empty() { "." } else { "; not in:" }
@@ -236,9 +237,9 @@ pub(super) fn goals_missed(rows: &[Row], costs: &Results) -> Option<String> {
 fn unflagged_task(suspended: &Results) -> String {
     let ran = &suspended[&unflagged()];
     format!(
-        "## A task that has not said that it uses vectors\n\nUnder `per-task` and the traffic \
-         load, one task of four not flagged: {} trap, {} task suspended; {} packets handled and \
-         {} dropped, because the suspended task handles no more.\n",
+        "## A task not flagged as using vectors\n\nUnder `per-task` and the traffic load, with one \
+         of four tasks not flagged: {} trap, {} task suspended; {} packets handled and {} dropped, \
+         because the suspended task handles no more.\n",
         ran.number("traps"),
         ran.number("suspended"),
         ran.number("packets"),

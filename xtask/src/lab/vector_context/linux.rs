@@ -141,7 +141,7 @@ fn count(
     let question = Question { name: "lazy".to_owned(), command: String::new() };
     let answers = answers(&run(emulator)?, &[question])?;
     if answers[0].status != 0 {
-        let why = format!("{}: a process lost its vector register, or was not run", case.name);
+        let why = format!("{}: a process lost its vector register, or did not run", case.name);
         return Err(Obstacle::Failed(why));
     }
     let text = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
@@ -160,7 +160,7 @@ fn parse_counts(text: &str) -> Option<[u64; 2]> {
 pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
         None => Ok(()),
-        Some(case) => Err(Obstacle::Failed(format!("more than 5 % apart: {case}"))),
+        Some(case) => Err(Obstacle::Failed(format!("difference above 5 %: {case}"))),
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn section(compared: &[Compared]) -> String {
                     child processes that use one and exit. Counted from outside the guest: how \
                     often it calls `load_up_altivec` and `save_altivec`, per use of vectors, \
                     compared with the image `lazy` with tasks that do the same.\n\n| | uses in \
-                    Linux | traps | saves | traps of `lazy` | saves of `lazy` | apart \
+                    Linux | traps | saves | traps of `lazy` | saves of `lazy` | difference \
                     |\n|---|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for case in compared {

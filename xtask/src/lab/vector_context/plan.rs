@@ -73,7 +73,7 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
         rows.push(row(settings.pattern_name(), settings));
     }
     rows.push(row("a new task for each packet", Settings { life: 1, ..load }));
-    rows.push(row("packets without a path", Settings { path: 0, ..load }));
+    rows.push(row("no path instructions", Settings { path: 0, ..load }));
     rows
 }
 

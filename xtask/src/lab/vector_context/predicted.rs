@@ -36,9 +36,9 @@ fn preemption(mode: Mode) -> &'static str {
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
-    let scheme = scheme.expect("the models have the scheme");
+    let scheme = scheme.expect("every scheme named here has a model");
     let preemption = PREEMPTIONS.iter().find(|preemption| preemption.name == kind);
-    let preemption = preemption.expect("the models have the kind of preemption");
+    let preemption = preemption.expect("every kind of preemption named here has a model");
     Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
 }
 
@@ -50,11 +50,11 @@ pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let may_stall = may(|wrong| wrong == Wrong::Stuck);
     let may_corrupt = may(|wrong| wrong != Wrong::Stuck);
     let what = if corrupt + wrong > 0 && !may_corrupt {
-        "nothing may be corrupted".to_owned()
+        "the models rule out corruption".to_owned()
     } else if stalled > 0 && !may_stall {
-        "no context may get stuck".to_owned()
+        "the models rule out a stall".to_owned()
     } else if may_corrupt && corrupt + stalled == 0 {
-        "no harm was seen, and the models see".to_owned()
+        "the models predict corruption, but neither corruption nor a stall occurred".to_owned()
     } else if RIGHT.contains(&run.scheme) {
         too_little(run, ran)?
     } else {
@@ -72,10 +72,10 @@ fn too_little(run: &Run, ran: &Ran) -> Option<String> {
     let (switched, asked) = (ran.switched(), u64::from(run.settings.switches));
     let compared = ran.number("compared");
     if switched < asked {
-        return Some(format!("it ended after {switched} of {asked} switches"));
+        return Some(format!("the run ended after {switched} of {asked} switches"));
     }
     let is_few = run.scheme != "scalar" && compared * MOST_PER_COMPARISON < asked;
-    is_few.then(|| format!("{compared} comparisons in {asked} switches are too few"))
+    is_few.then(|| format!("too few comparisons: {compared} in {asked} switches"))
 }
 
 #[cfg(test)]

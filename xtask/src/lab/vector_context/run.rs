@@ -39,11 +39,11 @@ impl Mode {
     /// Describes the preemption rules, for the document.
     pub(super) const fn what(self) -> &'static str {
         match self {
-            Self::Load => "Interrupts wake tasks, which take turns",
+            Self::Load => "Interrupts wake tasks; the tasks take turns",
             Self::Nested => {
                 "Interrupts nest, and each copies and sums 256 to 1,279 bytes with vectors"
             }
-            Self::Priority => "Each task has its own priority; each interrupt wakes a random one",
+            Self::Priority => "Each task has its own priority; each interrupt wakes a random task",
             Self::Sliced => "All tasks are ready; each interrupt ends a time slice",
             Self::All => {
                 "Interrupts nest, use vectors, end time slices, and wake tasks of higher priority"
@@ -126,9 +126,10 @@ pub(super) struct Counted {
     pub(super) harness: u64,
     pub(super) kernel: u64,
     pub(super) background: u64,
-    /// Lengths of the longest stretches of code, in instructions: with interrupts disabled
-    /// (`closed`), and from the beginning of an interrupt until it is served (`entry`).
+    /// Length in instructions of the longest stretch of code with interrupts disabled.
     pub(super) closed: u64,
+    /// Length in instructions of the longest stretch from the beginning of an interrupt until it is
+    /// served.
     pub(super) entry: u64,
 }
 
@@ -303,13 +304,16 @@ const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wron
 
 /// Combines the image's line with the plugin's counts into a result.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
-    let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
+    let line = console
+        .lines()
+        .find(|line| line.starts_with("RESULT "))
+        .ok_or("the output has no RESULT line")?;
     let numbers = numbers(line);
     if numbers.get("packets").is_none_or(|packets| *packets == 0) {
         return Err("no packet was handled");
     }
     if NAMES.iter().any(|name| !numbers.contains_key(*name)) {
-        return Err("the line lacks the number of comparisons");
+        return Err("the RESULT line lacks the number of comparisons");
     }
     let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })

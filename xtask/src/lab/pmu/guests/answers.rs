@@ -61,14 +61,14 @@ impl Answers {
         let Answer { output, .. } = self.of(name)?;
         match output.contains(what) {
             true => Ok(()),
-            false => Err(format!("`{name}` does not say `{what}`: {output}")),
+            false => Err(format!("the output of `{name}` does not contain `{what}`: {output}")),
         }
     }
 
     pub(super) fn is_closed(&self, name: &str) -> Result<(), String> {
         match self.of(name)?.output.as_str() {
             "SIGILL\n" => Ok(()),
-            other => Err(format!("`{name}` was not closed: {other}")),
+            other => Err(format!("`{name}`: user access was not closed: {other}")),
         }
     }
 
@@ -108,9 +108,9 @@ impl Answers {
             false => self.counts(&name("open alongside"))?,
         }
         if processors > 1 {
-            self.counts(&name("open on 1"))?;
-            self.counts(&name("open on 1 again"))?;
-            let seen = self.done(&name("off and on"))?;
+            self.counts(&name("registers on CPU 1"))?;
+            self.counts(&name("registers on CPU 1 after hotplug"))?;
+            let seen = self.done(&name("hotplug of CPU 1"))?;
             let lines = seen.lines().filter(|line| line.starts_with("cpu 1 open 1 PMUSERENR 0x1"));
             if lines.count() != 1 {
                 return Err(format!("CPU 1 did not go offline and come back unchanged: {seen}"));
@@ -182,7 +182,7 @@ impl Answers {
             "perf or another program holds the counters",
             "the nearest is INST_RETIRED",
             "8 events for ",
-            "events have numbers up to 0xffff",
+            "event numbers go up to 0xffff",
         ] {
             self.says("log", said)?;
         }
@@ -192,7 +192,7 @@ impl Answers {
     fn numbers(&self, name: &str) -> Result<Vec<u32>, String> {
         let said = self.done(name)?;
         let numbers: Result<Vec<u32>, _> = said.lines().map(|line| line.trim().parse()).collect();
-        numbers.map_err(|_| format!("`{name}` is not numbers: {said}"))
+        numbers.map_err(|_| format!("`{name}` did not print numbers: {said}"))
     }
 
     /// Checks that all loads worked, that they leaked less than one object per load, and that the
