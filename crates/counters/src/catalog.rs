@@ -334,6 +334,7 @@ impl Catalog {
             class: Class::Hardware,
             selector,
             is_user_only: false,
+            unit_cpus: Vec::new(),
         })
     }
 
@@ -366,6 +367,7 @@ impl Row {
             class: self.class,
             selector: self.selector,
             is_user_only: false,
+            unit_cpus: Vec::new(),
         }
     }
 
