@@ -335,8 +335,7 @@ impl<'a> Opening<'a> {
                     let joined = self.join(event, group).map(|_| group);
                     joined.map_err(|error| self.refused(error, self.member(event), len))
                 }
-                None => (self.lead(event, &leader))
-                    .map_err(|error| self.refused(error, leader, 0)),
+                None => (self.lead(event, &leader)).map_err(|error| self.refused(error, leader, 0)),
             };
             match opened {
                 Ok(opened) => {

@@ -52,7 +52,8 @@ fn on(cpus: &[u32], events: &[Event], options: &Options) -> Session {
 #[test]
 fn a_unit_is_counted_once_however_many_of_its_cpus_are_listed() {
     let Some(_alone) = alone() else { return };
-    for (cpus, units) in [(&[0, 1, 2, 3][..], 2), (&[0, 1, 2], 2), (&[0, 2], 2), (&[2], 1), (&[3], 1)]
+    for (cpus, units) in
+        [(&[0, 1, 2, 3][..], 2), (&[0, 1, 2], 2), (&[0, 2], 2), (&[2], 1), (&[3], 1)]
     {
         let events = [of_units(), software("page_faults", PAGE_FAULTS)];
         let mut session = on(cpus, &events, &Options::default());
