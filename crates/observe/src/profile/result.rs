@@ -135,7 +135,7 @@ pub(super) fn report(
     let around = timeline::Around {
         began_ns: window.began_ns,
         elapsed_s: window.elapsed_s,
-        period_ns: report.ns_per_sample() as u64,
+        period_ns: request.rate.period_ns(),
         tier: report.tier(),
         slices: meter.slices(window.began_ns),
         losses: meter.loss_counter(),
@@ -148,7 +148,7 @@ pub(super) fn report(
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
-    let period_ns = report.ns_per_sample() as u64;
+    let period_ns = report.ns_per_sample().round() as u64;
     Ok((report, Sampled { resolved, indices, period_ns }))
 }
 
