@@ -114,10 +114,11 @@ pub fn read(
         rename_cache_misses(sums, cache_misses);
         separate_core_types(sums);
     }
-    if let [(whose, _)] = strands.as_mut_slice() {
-        if whose.is_empty() && plain::counted_cpus(text) {
-            SYSTEM_WIDE.clone_into(whose);
-        }
+    if let [(whose, _)] = strands.as_mut_slice()
+        && whose.is_empty()
+        && plain::counted_cpus(text)
+    {
+        SYSTEM_WIDE.clone_into(whose);
     }
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();

@@ -321,9 +321,11 @@ fn control_groups_that_may_contain_each_other_are_not_added_up() {
     assert_eq!(sketch(&record, "p", known).expect("one group").ns_per_packet(), 1000.0);
 }
 
-/// Returns an import of VPP in which each thread has nodes with these names, states and packets, at
-/// 100 ticks per packet.
-fn vpp(threads: &[(&str, &[(&str, &str, u64)])]) -> Record {
+/// Names, states and packets of nodes.
+type Nodes<'a> = &'a [(&'a str, &'a str, u64)];
+
+/// Returns an import of VPP in which each thread has these nodes, at 100 ticks per packet.
+fn vpp(threads: &[(&str, Nodes<'_>)]) -> Record {
     let mut record = perf(&[&[]], None);
     let Body::Strands(report) = &mut record.body else { panic!("strands") };
     report.format = ForeignFormat::Vpp;
@@ -348,9 +350,9 @@ fn vpp(threads: &[(&str, &[(&str, &str, u64)])]) -> Record {
 #[test]
 fn a_thread_with_a_handful_of_packets_is_no_worker() {
     let known = Known { clock_ghz: Some(GHZ), ..Known::default() };
-    let worker: &[(&str, &str, u64)] =
+    let worker: Nodes<'_> =
         &[("dpdk-input", "polling", 1_000_000), ("eth0-tx", "active", 1_000_000)];
-    let main: &[(&str, &str, u64)] = &[("eth0-tx", "active", 10), ("bfd-output", "active", 10)];
+    let main: Nodes<'_> = &[("eth0-tx", "active", 10), ("bfd-output", "active", 10)];
     let found = sketch(&vpp(&[("vpp_main", main), ("vpp_wk_0", worker)]), "v", known);
     let found = found.expect("a sketch");
     assert_eq!((found.stages.len(), &found.segments), (2, &vec![(2, 1)]));
