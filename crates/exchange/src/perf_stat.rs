@@ -3,7 +3,8 @@
 //! text.
 //!
 //! Whatever perf counted separately becomes a strand: a CPU (`-A`), a core, a thread, a control
-//! group (`-G`), or the whole command. The counts of intervals (`-I`) are added up. These fields are read:
+//! group (`-G`), or the whole command. The counts of intervals (`-I`) are added up. These fields
+//! are read:
 //!
 //! ```text
 //! [timestamp] [CPU, core, thread [number of CPUs]] count unit event [cgroup] [variance] time share

@@ -154,7 +154,7 @@ mod tests {
     /// In a sticky directory such as /tmp, only the owner may replace a file, whoever may write it.
     #[test]
     fn a_file_of_another_user_is_written_in_place() {
-        const ANYBODY: libc::uid_t = 65_534;
+        const OTHER_USER: libc::uid_t = 65_534;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("record.json");
         fs::write(&file, "before, and longer").unwrap();
@@ -164,9 +164,9 @@ mod tests {
         let replaced = thread::scope(|scope| {
             let as_other = || {
                 // SAFETY: the call takes no pointers.
-                unsafe { libc::setfsuid(ANYBODY) };
+                unsafe { libc::setfsuid(OTHER_USER) };
                 // SAFETY: as above.
-                let is_other = unsafe { libc::setfsuid(ANYBODY) } == ANYBODY as i32;
+                let is_other = unsafe { libc::setfsuid(OTHER_USER) } == OTHER_USER as i32;
                 is_other.then(|| replace(&file, b"after"))
             };
             scope.spawn(as_other).join().unwrap()

@@ -268,8 +268,8 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         let counts = report.strands.iter().filter_map(|strand| strand.event(event));
         counts.filter_map(|event| event.count.as_number()).filter(|count| *count > 0.0).collect()
     };
-    // The clocks of whole CPUs also run while these idle. `cpu-clock` is what perf counts by default
-    // on whole CPUs.
+    // The clocks of whole CPUs also run while these idle. On whole CPUs, perf counts `cpu-clock` by
+    // default.
     let are_cpus = report.strands.iter().any(is_cpu);
     let times = Some(counts("task_clock_ns")).filter(|times| !times.is_empty() && !are_cpus);
     // The clock of the record is that of its ticks, such as those of the TSC. A core may run faster
