@@ -297,8 +297,8 @@ impl Run {
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
         let drawn = sketch(record, &name, Known::default()).map_err(|why| fail(why.to_string()))?;
         let frame_bytes = match (drawn.frame_bytes, frames) {
-            (_, [frame]) => f64::from(*frame),
             (Some(bytes), _) => bytes,
+            (None, [frame]) => f64::from(*frame),
             (None, _) => {
                 let why = "the record has no packet size: pass the measured frame size, FCS \
                            included, with --frame BYTES";

@@ -229,7 +229,11 @@ fn elsewhere(
     processor: &Processor,
 ) -> Result<PlanReport, Failure> {
     let described = &planned.described;
-    if planned.recorded.is_some() {
+    let chip = Chip::new(processor);
+    // Of another program's record, a simulation uses the instructions. The costs in a path file
+    // have instructions of their own, of which the record replaced only the times.
+    let uses_times = planned.measured_on.is_some() && (chip.is_err() || planned.text.is_none());
+    if planned.recorded.is_some() || uses_times {
         return Err(Failure::new(format!(
             "--from: times measured on another machine do not apply to {}; plan with --machine \
              this, or give costs in instructions under [costs]",
@@ -258,7 +262,7 @@ fn elsewhere(
         machine: &processor.name,
         machine_source: &processor.source,
     };
-    match Chip::new(processor) {
+    match chip {
         Ok(chip) => {
             let line_kpps = offered_kpps(path, costs.flows, subject.line_kpps)?;
             let simulation = Simulation { costs, chip: &chip, cpus, cycles: SIMULATED_CYCLES };

@@ -44,6 +44,7 @@ fn rotating() -> Session {
         class: Class::Hardware,
         selector: Selector::new(RAW, config),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     };
     let (root, scope) = (Path::new("/"), Scope::CurrentThread);
     let events = [event(0), event(1)];

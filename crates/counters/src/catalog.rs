@@ -335,6 +335,7 @@ impl Catalog {
             class: Class::Hardware,
             selector,
             is_user_only: false,
+            unit_cpus: Vec::new(),
         })
     }
 
@@ -367,6 +368,7 @@ impl Row {
             class: self.class,
             selector: self.selector,
             is_user_only: false,
+            unit_cpus: Vec::new(),
         }
     }
 

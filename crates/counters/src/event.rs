@@ -30,6 +30,9 @@ pub struct Event {
     pub selector: Selector,
     /// Whether the name had the suffix `:u`, which restricts counting to user mode.
     pub is_user_only: bool,
+    /// For an uncore PMU, which counts whole packages, memory controllers or clusters: one CPU for
+    /// each of these units, ascending. Empty if the event counts each CPU by itself.
+    pub unit_cpus: Vec<u32>,
 }
 
 /// Splits a list of event names at commas, except between the slashes of

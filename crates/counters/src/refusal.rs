@@ -21,6 +21,12 @@ pub enum Refusal {
     KernelOnly,
     /// The list of CPUs to count on is empty.
     NoTarget,
+    /// The event counts whole units, such as packages, and the CPUs to count on do not determine
+    /// which: several of them may belong to the same unit, which would be counted as often.
+    WholeUnits {
+        /// One CPU for each unit of the machine, ascending.
+        unit_cpus: Vec<u32>,
+    },
     /// The PMU register that counts the event is unusable.
     Register(RegisterRefusal),
 }

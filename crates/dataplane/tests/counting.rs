@@ -26,6 +26,7 @@ fn stand_ins() -> Vec<Event> {
         class: Class::Software,
         selector: Selector::new(SOFTWARE, config),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     };
     vec![event("instructions", 1), event("cycles", 2)]
 }

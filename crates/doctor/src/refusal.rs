@@ -11,6 +11,7 @@ mod registers;
 use crate::host_facts::{Facts, HostFacts};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::Refusal;
+use linerate_machine::format_cpu_list;
 pub(crate) use pmu::instead_of_nothing;
 pub(crate) use registers::examine;
 
@@ -173,6 +174,7 @@ impl<'a> Explainer<'a> {
             Refusal::HeldByModule => registers::held(),
             Refusal::KernelOnly => kernel_only(event),
             Refusal::NoTarget => nothing_to_count(),
+            Refusal::WholeUnits { unit_cpus } => whole_units(event, unit_cpus),
             Refusal::Register(why) => registers::explain(why, event, self.host_facts),
         }
     }
@@ -290,6 +292,23 @@ fn kernel_only(event: &Event) -> Explanation {
 
 fn nothing_to_count() -> Explanation {
     Explanation::new(Cause::TargetGone, "no CPU was given", "linerate stat --cpu 0")
+}
+
+/// Explains why an event that counts whole units is not counted on a list of CPUs.
+fn whole_units(event: &Event, unit_cpus: &[u32]) -> Explanation {
+    let (name, list) = (&event.name, format_cpu_list(unit_cpus));
+    Explanation::new(
+        Cause::UnsupportedEvent,
+        format!(
+            "`{name}` does not count CPUs but whole units, such as packages, and several of the \
+             CPUs may belong to one unit; {} for all units",
+            match unit_cpus {
+                [one] => format!("CPU {one} stands"),
+                _ => format!("CPUs {list} stand"),
+            }
+        ),
+        format!("linerate stat --cpu {list} -e {name}"),
+    )
 }
 
 /// Explains why programs cannot read counters from user space; `None` if no setting forbids it.

@@ -179,6 +179,7 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
         class,
         selector: Selector::new(kind, config),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     }
 }
 

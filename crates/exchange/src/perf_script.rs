@@ -9,6 +9,10 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::{Body, Record};
 use std::fmt::Write;
 
+/// Event of all samples. The number before an event is its period in counts of this event. The
+/// record contains no cycles per sample, but the time, and the clock counts nanoseconds.
+const EVENT: &str = "cpu-clock";
+
 /// Returns the text of all samples.
 ///
 /// # Errors
@@ -20,7 +24,7 @@ pub fn text(record: &Record) -> Result<String, CannotWrite> {
         ));
     };
     let mut text = String::new();
-    let period_ns = 1e9 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
+    let period_ns = report.ns_per_sample();
     let mut before = 0;
     for (at, node) in report.calls.iter().enumerate() {
         let frames = frames(report, at);
@@ -32,9 +36,8 @@ pub fn text(record: &Record) -> Result<String, CannotWrite> {
             let seconds = f64::from(before) * period_ns / 1e9;
             let _ = writeln!(
                 text,
-                "{} {pid}/{tid} {seconds:.6}: {period_ns:.0} {}: \n{frames}",
-                word(name),
-                report.sampling.event
+                "{} {pid}/{tid} {seconds:.6}: {period_ns:.0} {EVENT}: \n{frames}",
+                word(name)
             );
         }
     }

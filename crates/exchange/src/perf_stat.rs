@@ -2,11 +2,12 @@
 //! `perf stat` output: one event per line, in JSON (`-j`), with separators (`-x`), or as plain
 //! text.
 //!
-//! Whatever perf counted separately becomes a strand: a CPU (`-A`), a core, a thread, or the whole
-//! command. The counts of intervals (`-I`) are added up. These fields are read:
+//! Whatever perf counted separately becomes a strand: a CPU (`-A`), a core, a thread, a control
+//! group (`-G`), or the whole command. The counts of intervals (`-I`) are added up. These fields
+//! are read:
 //!
 //! ```text
-//! [timestamp] [CPU, core, thread [number of CPUs]] count unit event [variance] time share ...
+//! [timestamp] [CPU, core, thread [number of CPUs]] count unit event [cgroup] [variance] time share
 //! ```
 //!
 //! With `-x`, the output does not indicate which of the first three fields are present. They are
@@ -30,6 +31,12 @@ use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
 use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
+
+/// Prefix of the names of strands that are control groups, which may contain each other.
+const CGROUP: &str = "cgroup ";
+
+/// Name of the only strand if perf counted all programs on CPUs.
+const SYSTEM_WIDE: &str = "system wide";
 
 /// Field separators, most likely first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
@@ -108,6 +115,12 @@ pub fn read(
         sums.iter_mut().for_each(note_scaling);
         rename_cache_misses(sums, cache_misses);
         separate_core_types(sums);
+    }
+    if let [(whose, _)] = strands.as_mut_slice()
+        && whose.is_empty()
+        && plain::counted_cpus(text)
+    {
+        SYSTEM_WIDE.clone_into(whose);
     }
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
@@ -224,14 +237,24 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     }
 }
 
-fn sum_of(row: Row) -> Sum {
-    let (plain, modifier) = match row.event.rsplit_once(':') {
-        // `tracepoint:name` and `cpu/event/` contain colons and slashes that are not modifiers.
-        Some((plain, modifier)) if modifier.chars().all(|c| "ukhHGpPSDIW".contains(c)) => {
-            (plain, modifier)
+/// Splits an event into its name and its modifiers: `cycles:u`, `cpu_core/cycles/u` and, as some
+/// versions of perf print it, `cpu_core/cycles:u/`. `tracepoint:name` and `cpu/event/` contain
+/// colons and slashes that do not precede modifiers.
+fn split_modifiers(event: &str) -> (&str, &str) {
+    let are_modifiers = |text: &str| text.chars().all(|c| "ukhHGpPSDIW".contains(c));
+    let behind_slash = event.rsplit_once('/').filter(|(before, _)| before.contains('/'));
+    if let Some((plain, modifiers)) = behind_slash {
+        let modifiers = modifiers.trim_start_matches(':');
+        if !modifiers.is_empty() && are_modifiers(modifiers) {
+            return (plain, modifiers);
         }
-        _ => (&row.event[..], ""),
-    };
+    }
+    let inside = event.strip_suffix('/').unwrap_or(event);
+    inside.rsplit_once(':').filter(|(_, text)| are_modifiers(text)).unwrap_or((event, ""))
+}
+
+fn sum_of(row: Row) -> Sum {
+    let (plain, modifier) = split_modifiers(&row.event);
     let word: String = plain
         .to_lowercase()
         .chars()
@@ -304,16 +327,34 @@ fn json(line: &str) -> Option<Row> {
     };
     let event = text("event").filter(|event| !event.is_empty())?;
     let count = count(&text("counter-value")?)?;
-    let whose = ["thread", "cpu", "core", "die", "socket", "node"].into_iter().find_map(text);
+    let parts = ["thread", "cpu", "core", "die", "cluster", "cache", "socket", "node"];
+    let whose = parts.into_iter().find_map(text).filter(|whose| !whose.is_empty());
+    let whose = in_group(whose, text("cgroup").filter(|cgroup| !cgroup.is_empty()));
     let share = of.get("pcnt-running").and_then(Value::as_f64).map(|percent| percent / 100.0);
     let unit = text("unit").unwrap_or_default();
-    Some(Row { whose: whose.unwrap_or_default(), event, unit, count, share })
+    Some(Row { whose, event, unit, count, share })
+}
+
+/// Returns the name of a strand: the CPU, core or thread, and the control group, if any.
+fn in_group(whose: Option<String>, cgroup: Option<String>) -> String {
+    match (whose, cgroup) {
+        (whose, None) => whose.unwrap_or_default(),
+        (None, Some(cgroup)) => format!("{CGROUP}{cgroup}"),
+        (Some(whose), Some(cgroup)) => format!("{CGROUP}{cgroup} {whose}"),
+    }
 }
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
     // Up to three fields precede the count: timestamp; CPU, core or thread; number of CPUs.
     (0..=3).find_map(|at| row_at(&fields, at))
+}
+
+/// Returns whether a field behind the event is the name of a control group rather than a variance
+/// or a time.
+fn is_cgroup(field: &str) -> bool {
+    let is_variance = field.strip_suffix('%').is_some_and(|percent| number(percent).is_some());
+    !field.is_empty() && !is_variance && number(field).is_none()
 }
 
 /// Parses a row whose count is the field at `at`; `None` if the field is not a count.
@@ -323,14 +364,16 @@ fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     if number(unit).is_some() || !is_event(event) {
         return None;
     }
-    let has_variance = fields.get(at + 3)?.ends_with('%');
-    let [time, share] = [3, 4].map(|behind| fields.get(at + behind + usize::from(has_variance)));
+    let cgroup = fields.get(at + 3).filter(|field| is_cgroup(field)).map(|&name| name.to_owned());
+    let behind = at + 3 + usize::from(cgroup.is_some());
+    let has_variance = fields.get(behind)?.ends_with('%');
+    let [time, share] = [0, 1].map(|next| fields.get(behind + next + usize::from(has_variance)));
     let is_whole = |text: &&&str| text.bytes().all(|byte| byte.is_ascii_digit());
     time.filter(is_whole).filter(|text| !text.is_empty())?;
     let share = number(share?)? / 100.0;
     let whose = fields[..at].iter().find(|field| number(field).is_none());
     Some(Row {
-        whose: whose.map_or(String::new(), |whose| (*whose).to_owned()),
+        whose: in_group(whose.map(|&whose| whose.to_owned()), cgroup),
         event: (*event).to_owned(),
         unit: (*unit).to_owned(),
         count,
@@ -339,145 +382,4 @@ fn row_at(fields: &[&str], at: usize) -> Option<Row> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use linerate_record::strands::StrandCounts;
-
-    fn value(strand: &StrandCounts, name: &str) -> Option<f64> {
-        strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
-    }
-
-    #[test]
-    fn counts_of_one_type_of_core_are_not_those_of_the_program() {
-        let rows = |atom: &str| {
-            format!(
-                "{atom},,cpu_atom/cycles/,300,30.00,,\n2000,,cpu_core/cycles/,700,70.00,,\n\
-                 {atom},,cpu_atom/instructions/,300,30.00,,\n\
-                 1000,,cpu_core/instructions/,700,70.00,,\n"
-            )
-        };
-        let both = read(&rows("500"), Some(10.0), None).expect("events");
-        let [strand] = both.strands.as_slice() else { panic!("one strand") };
-        assert_eq!((strand.cpi.as_number(), strand.ipc.as_number()), (None, None));
-        assert!(strand.event("cycles").is_none() && strand.event("instructions").is_none());
-        assert_eq!(value(strand, "cpu_core_cycles"), Some(2000.0));
-        assert_eq!(value(strand, "cpu_atom_cycles"), Some(500.0));
-        for unused in ["<not counted>", "0"] {
-            let one = read(&rows(unused), Some(10.0), None).expect("events");
-            assert_eq!(one.strands[0].cpi.as_number(), Some(2.0), "{unused}");
-        }
-    }
-
-    /// JSON and separator formats as printed by perf 6.1, with and without hardware counters.
-    #[test]
-    fn one_strand_in_both_forms() {
-        let json = "{\"counter-value\" : \"0.765429\", \"unit\" : \"msec\", \
-            \"event\" : \"task-clock\", \"event-runtime\" : 765429, \"pcnt-running\" : 100.00, \
-            \"metric-value\" : 0.485035, \"metric-unit\" : \"CPUs utilized\"}\n\
-            {\"counter-value\" : \"2000.000000\", \"unit\" : \"\", \"event\" : \"cycles:u\", \
-            \"event-runtime\" : 765429, \"pcnt-running\" : 50.00}\n\
-            {\"counter-value\" : \"1000.000000\", \"unit\" : \"\", \"event\" : \
-            \"instructions:u\", \"event-runtime\" : 765429, \"pcnt-running\" : 100.00}\n\
-            {\"counter-value\" : \"<not supported>\", \"unit\" : \"\", \"event\" : \
-            \"cache-misses\", \"event-runtime\" : 0, \"pcnt-running\" : 100.00}\n";
-        let csv = "# started on a day\n\n0.765429,msec,task-clock,765429,100.00,0.130,CPUs used\n\
-            2000,,cycles:u,765429,50.00,,\n1000,,instructions:u,765429,100.00,0.5,insn per cycle\n\
-            ,,,,,0.7,stalled cycles per insn\n<not supported>,,cache-misses,0,100.00,,\n";
-        for text in [json.to_owned(), csv.to_owned(), csv.replace(',', ";")] {
-            let report = read(&text, None, Some("ll_misses")).expect("events");
-            assert_eq!((report.lines, report.faults.len()), (4, 0), "{text}");
-            let [strand] = report.strands.as_slice() else { panic!("one strand") };
-            assert_eq!(value(strand, "task_clock_ns"), Some(765_429.0));
-            assert_eq!(strand.cpi.as_number(), Some(2.0));
-            assert_eq!(strand.ipc.as_number(), Some(0.5));
-            let missing = strand.event("ll_misses").expect("it is listed");
-            assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
-            assert_eq!(missing.pti.as_number(), None);
-            let cycles = &strand.event("cycles").expect("they are counted").count;
-            assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "counted half of the time");
-            assert_eq!((strand.cpi.low, strand.cpi.high), (Some(1.0), None));
-            assert_eq!((strand.ipc.low, strand.ipc.high), (None, Some(1.0)));
-            assert_eq!(cycles.tier, Tier::User);
-            assert!(cycles.method.contains("50 %"), "{}", cycles.method);
-            assert!(strand.kpps.reason.as_deref().is_some_and(|why| why.contains("packets")));
-        }
-    }
-
-    #[test]
-    fn intervals_add_up_and_strands_are_kept_apart() {
-        let text = "     0.100187034,CPU0,107,,cycles,1072701,100.00,0.011,GHz\n\
-                    \x20    0.100187034,CPU1,75,,cycles,1072701,100.00,,\n\
-                    \x20    0.155826408,CPU0,6,,cycles,61242,100.00,,\n\
-                    \x20    0.155826408,CPU1,<not counted>,,cycles,0,0.00,,\n";
-        let report = read(text, None, None).expect("events");
-        assert_eq!(report.strands.len(), 2);
-        assert_eq!(report.strands[0].cpu, Some(0));
-        assert_eq!(value(&report.strands[0], "cycles"), Some(113.0));
-        assert_eq!(value(&report.strands[1], "cycles"), None, "an interval has no count");
-        let text = "S0-D0-C0,1,101.76,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n\
-                    S0-D0-C1,1,20,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n";
-        let report = read(text, None, None).expect("events");
-        assert_eq!(report.strands[0].name.as_deref(), Some("S0-D0-C0"));
-        assert_eq!(value(&report.strands[1], "task_clock_ns"), Some(20e6));
-        let text = "0.56,msec,task-clock,20.19%,562785,100.00,0.179,CPUs utilized\n";
-        assert_eq!(
-            value(&read(text, None, None).expect("an event").strands[0], "task_clock_ns"),
-            Some(56e4)
-        );
-    }
-
-    /// Two intervals, with an event that is counted throughout the first and for a tenth of the
-    /// second.
-    #[test]
-    fn what_was_counted_of_intervals_adds_up() {
-        let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\
-                    0.1,50,,instructions,1000,100.00,,\n0.2,50,,instructions,1000,100.00,,\n";
-        let report = read(text, None, None).expect("events");
-        let count = &report.strands[0].event("cycles").expect("they are counted").count;
-        assert_eq!((count.as_number(), count.low), (Some(400.0), Some(130.0)));
-        assert!(count.method.contains("32 %"), "{}", count.method);
-        let exact = &report.strands[0].event("instructions").expect("they are, too").count;
-        assert_eq!((exact.as_number(), exact.low), (Some(100.0), None));
-        assert_eq!(report.strands[0].cpi.low, Some(1.3));
-    }
-
-    #[test]
-    fn cache_misses_are_those_of_the_level_that_the_processor_counts() {
-        let text = "9,,cache-misses,73,100.00\n";
-        let name = |text: &str, level| {
-            let report = read(text, None, level).expect("events");
-            let names = report.strands[0].events.iter().map(|event| event.name.clone());
-            names.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(name(text, None), "cache_misses");
-        assert_eq!(name(text, Some("l2_misses")), "l2_misses");
-        let both = "9,,cache-misses,73,100.00\n8,,L1-dcache-load-misses,73,100.00\n\
-                    3,,LLC-load-misses,73,100.00\n";
-        assert_eq!(name(both, Some("l1d_misses")), "cache_misses l1d_misses ll_misses");
-    }
-
-    #[test]
-    fn packets_are_those_of_all_strands_together() {
-        let text = "CPU0,107,,instructions,1072701,100.00\nCPU1,75,,instructions,9,100.00\n";
-        let report = read(text, Some(10.0), None).expect("events");
-        for strand in &report.strands {
-            assert_eq!(strand.packets, None);
-            let why = strand.instructions_per_packet.reason.clone().expect("a reason");
-            assert!(why.contains("all strands together"), "{why}");
-        }
-    }
-
-    #[test]
-    fn damage_is_named_by_line() {
-        let text = "50,,page-faults,73,100.00\n50,,page-fau\nhello\n12,,cycles,9,100.00\n";
-        let report = read(text, None, None).expect("two events");
-        let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
-        assert_eq!(lines, [2, 3]);
-        assert_eq!(value(&report.strands[0], "cycles"), Some(12.0));
-        assert_eq!(read("hello\n", None, None).expect_err("nothing").line, Some(1));
-        assert_eq!(read("", None, None).expect_err("nothing").line, None);
-        for text in ["inf,,cycles,1,100.00\n", "nan,,cycles,1,100.00\n", "-5,,cycles,1,100.00\n"] {
-            assert!(read(text, None, None).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

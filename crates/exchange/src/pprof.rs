@@ -42,7 +42,7 @@ mod fields {
 
 fn profile(report: &ProfileReport, unix_s: u64) -> Message {
     let mut texts = Texts::default();
-    let period_ns = 1e9 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
+    let period_ns = report.ns_per_sample();
     let mut profile = Message::default();
     let kinds = [("samples", "count"), ("cpu", "nanoseconds")];
     for (kind, unit) in kinds {

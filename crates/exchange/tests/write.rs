@@ -2,7 +2,7 @@
 //! Tests records written in other programs' formats, and dumps that are read back.
 
 use linerate_exchange::totals::readings;
-use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
+use linerate_exchange::{EventCode, Processor, folded, perf_script, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
@@ -255,4 +255,23 @@ fn functions_of_the_same_name_are_kept_apart() {
     assert!(names.clone().all(|name| seen.insert(name)), "{text}");
     let csv = table::csv(&rows);
     assert!(csv.lines().any(|line| line.contains("libc.so.6,memcpy")), "{csv}");
+}
+
+/// The cores ran at half of the frequency measured before the window, so that each sample, taken
+/// after a fixed number of cycles, stands for twice the time.
+#[test]
+fn samples_of_cycles_stand_for_the_cpu_time_of_the_record() {
+    let mut report = fixtures::profile();
+    report.sampling.event = "cycles".to_owned();
+    report.sampling.has_kernel = true;
+    report.cpu_s = 2.0 * report.samples as f64 / report.sampling.rate_hz;
+    report.lost_samples = 0;
+    let expected = 2e9 / report.sampling.rate_hz;
+    assert!((report.ns_per_sample() / expected - 1.0).abs() < 1e-9);
+    let text = perf_script::text(&record(Body::Profile(Box::new(report.clone())))).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(first.contains(&format!(": {expected:.0} cpu-clock:")), "{first}");
+    // The CPU time of a record of user mode includes the kernel's, which has no samples.
+    report.sampling.has_kernel = false;
+    assert!((report.ns_per_sample() - 1e9 / report.sampling.rate_hz).abs() < 1e-6);
 }

@@ -27,6 +27,9 @@ use std::fmt;
 /// Maximum number of stages in a sketch. If a record has more, the cheapest ones are combined.
 const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
 
+/// FCS size in bytes. Frame sizes in path files and records of `why` do not include the FCS.
+const FCS_BYTES: u32 = 4;
+
 /// Name of the stage into which the cheapest ones are combined.
 const REST: &str = "rest";
 

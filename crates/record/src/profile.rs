@@ -334,6 +334,19 @@ impl ProfileReport {
         self.threads.get(node.thread as usize)
     }
 
+    /// Returns the CPU time that a sample stands for, in nanoseconds. With cycles, one sample is
+    /// taken per fixed number of cycles, whose length depends on the clock of the cores during the
+    /// window; CPU time divided by samples is its mean. In user mode only, samples are taken for an
+    /// unknown part of the CPU time, and the length before the window is returned.
+    pub fn ns_per_sample(&self) -> f64 {
+        let samples = self.samples + self.lost_samples;
+        let is_of_all = self.sampling.event == "cycles" && self.sampling.has_kernel;
+        match is_of_all && self.cpu_s > 0.0 && samples > 0 {
+            true => self.cpu_s * 1e9 / samples as f64,
+            false => 1e9 / self.sampling.rate_hz.max(f64::MIN_POSITIVE),
+        }
+    }
+
     /// Returns each function's rank: 1 plus the number of functions whose interval is entirely
     /// above its own. Functions of equal rank cannot be ordered.
     pub fn ranks(&self) -> Vec<usize> {

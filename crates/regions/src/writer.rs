@@ -10,7 +10,7 @@
 use linerate_linux::{allow_current_thread, run_only_when_idle};
 use linerate_machine::parse_cpu_list;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,8 +72,8 @@ pub(crate) fn is_replaceable(file: &Path) -> bool {
 }
 
 /// Writes `contents` to a temporary file and renames it to `file`, which is thus always complete. A
-/// target that cannot be replaced (a pipe, a device, a file in a read-only directory) is written
-/// directly.
+/// target that cannot be replaced (a pipe, a device, a file in a read-only directory, another
+/// user's file in /tmp, a file mounted into a container) is written directly.
 pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if !is_replaceable(&target) {
@@ -87,17 +87,26 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     name.push(format!(".{}.{number}.new", std::process::id()));
     let new = target.with_file_name(name);
     let replaced = fs::write(&new, contents).and_then(|()| fs::rename(&new, &target));
-    match replaced {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && target.exists() => {
-            fs::write(&target, contents)
+    replaced.or_else(|error| {
+        // The temporary file may be incomplete, or is not needed.
+        let _ = fs::remove_file(&new);
+        match is_irreplaceable(error.kind()) && target.exists() {
+            true => overwrite(&target, contents),
+            false => Err(error),
         }
-        Err(error) => {
-            // The temporary file may be incomplete, so remove it.
-            let _ = fs::remove_file(&new);
-            Err(error)
-        }
-        Ok(()) => Ok(()),
-    }
+    })
+}
+
+/// Returns whether a file may be writable although it could not be replaced for this reason.
+fn is_irreplaceable(reason: ErrorKind) -> bool {
+    use ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(reason, PermissionDenied | ReadOnlyFilesystem | ResourceBusy | CrossesDevices)
+}
+
+/// Writes an existing file. Without O_CREAT, with which the kernel (fs.protected_regular) refuses
+/// to open another user's file in a directory such as /tmp.
+fn overwrite(file: &Path, contents: &[u8]) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).truncate(true).open(file)?.write_all(contents)
 }
 
 /// Blocks all signals in the calling thread, so that threads started from it inherit the mask.
@@ -122,6 +131,7 @@ fn restore_signals(before: &libc::sigset_t) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_is_replaced_whole_behind_its_link() {
@@ -139,6 +149,36 @@ mod tests {
         assert!(
             !is_replaceable(Path::new("/dev/null")) && replace(Path::new("/dev/null"), b"").is_ok()
         );
+    }
+
+    /// In a sticky directory such as /tmp, only the owner may replace a file, whoever may write it.
+    #[test]
+    fn a_file_of_another_user_is_written_in_place() {
+        const OTHER_USER: libc::uid_t = 65_534;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("record.json");
+        fs::write(&file, "before, and longer").unwrap();
+        for (path, mode) in [(folder.path(), 0o1777), (&file, 0o666)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let replaced = thread::scope(|scope| {
+            let as_other = || {
+                // SAFETY: the call takes no pointers.
+                unsafe { libc::setfsuid(OTHER_USER) };
+                // SAFETY: as above.
+                let is_other = unsafe { libc::setfsuid(OTHER_USER) } == OTHER_USER as i32;
+                is_other.then(|| replace(&file, b"after"))
+            };
+            scope.spawn(as_other).join().unwrap()
+        });
+        match replaced {
+            None => println!("SKIP: only root can act as another user"),
+            Some(replaced) => {
+                replaced.unwrap();
+                assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file");
+            }
+        }
     }
 
     #[test]

@@ -140,8 +140,8 @@ fn sampled(report: &ProfileReport) -> String {
 /// Formats the busy share and capacity of threads that may be polling.
 fn polling(report: &ProfileReport, style: &Style) -> String {
     let of_thread = |thread: &&SampledThread| {
-        let samples = thread.samples as f64 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
-        samples > ALWAYS * report.elapsed_s || thread.busy.as_number().is_some()
+        let runs_s = thread.samples as f64 * report.ns_per_sample() / 1e9;
+        runs_s > ALWAYS * report.elapsed_s || thread.busy.as_number().is_some()
     };
     let threads = report.threads.iter().filter(of_thread).take(MOST_THREADS);
     threads.map(|thread| line("polling", &busy(thread), style)).collect()

@@ -2,7 +2,8 @@
 //! `linerate budget`: figures from the Netra document, the command's record, and bad input.
 
 use crate::rig::{Folder, linerate};
-use linerate_record::{Body, Record, fixtures};
+use linerate_record::why::PacketCount;
+use linerate_record::{Body, Figure, Record, Tier, fixtures};
 use serde_json::Value;
 
 fn record(args: &[&str]) -> (Record, Value) {
@@ -175,4 +176,27 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     }
     refused(&["--machine", "t9"], "t1, t2");
     refused(&["--instructions", "-1"], "greater than 0");
+}
+
+#[test]
+fn frames_of_the_table_do_not_replace_those_that_were_measured() {
+    let folder = Folder::new();
+    let mut why = fixtures::record("why");
+    let Body::Why(report) = &mut why.body else { panic!("a record of why") };
+    report.observation.packets = Some(PacketCount {
+        packets: 100_000,
+        bytes: Some(63_000_000),
+        counter: PacketCount::CONNECTIONS.to_owned(),
+    });
+    for thread in &mut report.observation.threads {
+        thread.cost_ns = Figure::exact("ns", 500.0, Tier::Sw, "by hand");
+    }
+    let file = folder.write("why.json", why.to_json_pretty().expect("JSON"));
+    let line = ["--line", "1Tb/s", "--clock", "3"];
+    for frames in [&[][..], &["--frame", "64"]] {
+        let args = [&line[..], &["--from", &file], frames].concat();
+        let Body::Budget(report) = record(&args).0.body else { panic!("a record of budget") };
+        // Payload, headers of 66 bytes, and the FCS.
+        assert_eq!(report.shortfall.expect("a rate").frame_bytes, 700.0, "{frames:?}");
+    }
 }

@@ -175,3 +175,26 @@ fn what_a_path_from_regions_assumes_is_printed() {
     let given = linerate(&[&plan[..], &["--state", "flow", "--frame", "128"]].concat());
     assert!(!given.stderr.contains("assumed"), "{given:?}");
 }
+
+#[test]
+fn times_of_another_program_apply_to_the_machine_that_was_recorded() {
+    let folder = Folder::new();
+    let file = crate::regions::recorded(&folder);
+    let processors = concat!(env!("CARGO_MANIFEST_DIR"), "/../cmt/data/processors/t1.toml");
+    let t1 = std::fs::read_to_string(processors).expect("the processor's file");
+    let other = folder.file("other.toml");
+    let wide = t1.replace("instructions_per_cycle = 1.0", "instructions_per_cycle = 4.0");
+    std::fs::write(&other, wide).expect("the folder can be written");
+    let from = ["--from", &file, "--packets", "96"];
+    let words = ["times measured on another machine do not apply to UltraSPARC T1"];
+    refused(&[&from[..], &["--machine", &other]].concat(), &words);
+    // The instructions in a path file are not those of the record.
+    let path = folder.file("path.toml");
+    let given = [&from[..], &["--out", &path, "-q"]].concat();
+    assert_eq!(linerate(&[&["plan"], &given[..]].concat()).status, Some(0));
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let text = text.replace("\nns = ", "\ninstructions = 200\nns = ");
+    std::fs::write(&path, text).expect("as before");
+    assert_eq!(linerate(&["plan", "--machine", "t1", &path]).status, Some(0));
+    refused(&[&from[..], &["--machine", "t1", &path]].concat(), &words);
+}

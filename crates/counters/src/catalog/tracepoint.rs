@@ -42,6 +42,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
         class: Class::Tracepoint,
         selector: Selector::new(TRACEPOINT, id),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     })
 }
 

@@ -4,13 +4,14 @@
 //! `type` holds the PMU's number. A file such as `format/umask` specifies the config word and the
 //! bits that a term is written to, as in `config:8-15`. A file such as `events/energy-pkg` contains
 //! the terms of a named event, as in `event=0x02`; `events/energy-pkg.scale` and `.unit` contain
-//! the value and the unit of one count. (Linux, Documentation/ABI/testing,
-//! sysfs-bus-event_source-devices-format and -events.)
+//! the value and the unit of one count. `cpumask` lists one CPU for each unit that an uncore PMU
+//! counts. (Linux, Documentation/ABI/testing, sysfs-bus-event_source-devices-format and -events.)
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
 use crate::suggest::nearest;
 use linerate_linux::perf::{SOFTWARE, Selector, TRACEPOINT};
+use linerate_machine::parse_cpu_list;
 use std::path::{Path, PathBuf};
 
 /// Returns the directory of all PMUs.
@@ -67,7 +68,15 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
         class,
         selector,
         is_user_only: false,
+        unit_cpus: unit_cpus(&folder),
     })
+}
+
+/// Returns one CPU for each unit that an uncore PMU counts; none for a PMU that counts CPUs. The
+/// kernel opens an event of a unit on any of its CPUs: each of these events counts the whole unit.
+fn unit_cpus(folder: &Path) -> Vec<u32> {
+    let cpus = read(&folder.join("cpumask")).and_then(|list| parse_cpu_list(&list).ok());
+    cpus.unwrap_or_default()
 }
 
 /// Returns the error for an event of a PMU that this machine does not have.

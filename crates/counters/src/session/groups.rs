@@ -20,7 +20,8 @@ pub(super) struct Groups {
 #[derive(Debug)]
 struct Lane {
     target: Target,
-    groups: Vec<Group>,
+    /// `None` for a group that is not counted on this target.
+    groups: Vec<Option<Group>>,
 }
 
 #[derive(Debug)]
@@ -44,16 +45,19 @@ impl Groups {
         Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
-    /// Opens an event on every target as the leader of a new group, and returns the group number.
+    /// Opens an event as the leader of a new group, on all targets for which `is_on` holds, of
+    /// which there is at least one. Returns the group number.
     pub(super) fn lead(
         &mut self,
         opener: &dyn Opener,
         request: &Request,
+        is_on: impl Fn(Target) -> bool,
     ) -> Result<usize, OpenError> {
         self.open(
-            |lane| opener.open(request, lane.target, None),
+            |lane| is_on(lane.target).then(|| opener.open(request, lane.target, None)),
             |lane, leader| {
-                lane.groups.push(Group { leader, members: Vec::new() });
+                let group = leader.map(|leader| Group { leader, members: Vec::new() });
+                lane.groups.push(group);
             },
         )?;
         self.lens.push(1);
@@ -61,7 +65,7 @@ impl Groups {
         Ok(self.lens.len() - 1)
     }
 
-    /// Opens an event on every target as a member of an existing group.
+    /// Opens an event as a member of an existing group, on each of the group's targets.
     pub(super) fn join(
         &mut self,
         group: usize,
@@ -72,22 +76,31 @@ impl Groups {
             return Err(OpenError { errno: errno::E2BIG });
         }
         self.open(
-            |lane| opener.open(request, lane.target, Some(&lane.groups[group].leader)),
-            |lane, member| lane.groups[group].members.push(member),
+            |lane| {
+                let group = lane.groups[group].as_ref()?;
+                Some(opener.open(request, lane.target, Some(&group.leader)))
+            },
+            |lane, member| {
+                if let Some(group) = &mut lane.groups[group] {
+                    group.members.extend(member);
+                }
+            },
         )?;
         self.lens[group] += 1;
         Ok(())
     }
 
-    /// Opens an event on every target, or on none if any target refuses it. A thread that has
-    /// exited in the meantime is dropped, unless no other target is left.
+    /// Opens an event on every target for which `open` returns one, or on none if any target
+    /// refuses it. A thread that has exited in the meantime is dropped, unless no other target is
+    /// left.
     fn open(
         &mut self,
-        open: impl Fn(&Lane) -> Result<Event, OpenError>,
-        keep: impl Fn(&mut Lane, Event),
+        open: impl Fn(&Lane) -> Option<Result<Event, OpenError>>,
+        keep: impl Fn(&mut Lane, Option<Event>),
     ) -> Result<(), OpenError> {
         let is_gone = |error: &OpenError| error.errno == errno::ESRCH;
-        let opened: Vec<_> = self.lanes.iter().map(&open).collect();
+        let opened: Vec<Result<Option<Event>, OpenError>> =
+            self.lanes.iter().map(|lane| open(lane).transpose()).collect();
         let refused = opened.iter().filter_map(|outcome| outcome.as_ref().err());
         let only_gone = opened.iter().all(Result::is_err);
         if let Some(&error) = refused.into_iter().find(|error| only_gone || !is_gone(error)) {
@@ -118,11 +131,16 @@ impl Groups {
     }
 
     pub(super) fn enable(&self, group: usize) -> io::Result<()> {
-        self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.enable())
+        self.lanes_of(group).try_for_each(|group| group.leader.enable())
     }
 
     pub(super) fn disable(&self, group: usize) -> io::Result<()> {
-        self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
+        self.lanes_of(group).try_for_each(|group| group.leader.disable())
+    }
+
+    /// Returns a group on each target on which it is counted.
+    fn lanes_of(&self, group: usize) -> impl Iterator<Item = &Group> {
+        self.lanes.iter().filter_map(move |lane| lane.groups[group].as_ref())
     }
 
     /// Reads a group on all targets. The returned counts never decrease, although some counts are
@@ -134,16 +152,23 @@ impl Groups {
         Ok(self.most[group].clone())
     }
 
+    /// Adds up a group's counts and times. The times of a group that is counted only on some of the
+    /// targets, which are CPUs then, are scaled to all of them: the time of every CPU is the same,
+    /// and counts are scaled by the time of all.
     fn add_up(&self, group: usize) -> io::Result<Sums> {
         let mut sums = Sums { values: vec![0; self.lens[group]], ..Sums::default() };
-        for lane in &self.lanes {
-            let reading = lane.groups[group].read()?;
+        for of_lane in self.lanes_of(group) {
+            let reading = of_lane.read()?;
             if reading.values().len() != sums.values.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             sums.values.iter_mut().zip(reading.values()).for_each(|(sum, count)| *sum += count);
             sums.enabled_ns += reading.enabled_ns;
             sums.running_ns += reading.running_ns;
+        }
+        let (all, own) = (self.lanes.len() as u64, self.lanes_of(group).count().max(1) as u64);
+        for time_ns in [&mut sums.enabled_ns, &mut sums.running_ns] {
+            *time_ns = (u128::from(*time_ns) * u128::from(all) / u128::from(own)) as u64;
         }
         Ok(sums)
     }

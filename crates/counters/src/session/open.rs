@@ -164,7 +164,8 @@ impl<'a> Opening<'a> {
         let both = Manner { exclude_kernel: false, exclude_hypervisor: true };
         let user = Manner { exclude_kernel: true, ..both };
         [both, user].iter().find_map(|&manner| {
-            self.groups.lead(self.opener, &self.leader(selector, manner, true)).ok()
+            let leader = self.leader(selector, manner, true);
+            self.groups.lead(self.opener, &leader, |_| true).ok()
         })
     }
 
@@ -209,9 +210,40 @@ impl<'a> Opening<'a> {
     fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
         self.manners[event] = self.granted(event)?;
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
-        match self.groups.lead(self.opener, &leader) {
+        match self.lead(event, &leader) {
             Ok(group) => Ok((group, 0)),
             Err(error) => Err(self.refused(error, leader, 0)),
+        }
+    }
+
+    /// Opens an event as the leader of a group: on all targets or, if it counts whole units, on one
+    /// CPU of each unit.
+    fn lead(&mut self, event: usize, leader: &Request) -> Result<usize, OpenError> {
+        let cpus = self.counted_cpus(event).ok().flatten();
+        let is_on = |target| match (&cpus, target) {
+            (Some(cpus), Target::Cpu(cpu)) => cpus.contains(&cpu),
+            _ => true,
+        };
+        self.groups.lead(self.opener, leader, is_on)
+    }
+
+    /// Returns the CPUs on which to open an event that counts whole units; `None` to open it on all
+    /// targets. The kernel opens such an event on any CPU, where it counts the unit of that CPU, so
+    /// each unit must have one event: either every target is the CPU listed for a unit, or all of
+    /// these are targets. One CPU alone stands for its own unit.
+    fn counted_cpus(&self, event: usize) -> Result<Option<Vec<u32>>, Refusal> {
+        let unit_cpus = &self.events[event].unit_cpus;
+        match self.scope {
+            Scope::Cpus(cpus) if cpus.len() > 1 && !unit_cpus.is_empty() => {
+                if cpus.iter().all(|cpu| unit_cpus.contains(cpu)) {
+                    Ok(None)
+                } else if unit_cpus.iter().all(|cpu| cpus.contains(cpu)) {
+                    Ok(Some(unit_cpus.clone()))
+                } else {
+                    Err(Refusal::WholeUnits { unit_cpus: unit_cpus.clone() })
+                }
+            }
+            _ => Ok(None),
         }
     }
 
@@ -222,7 +254,7 @@ impl<'a> Opening<'a> {
             if self.events[event].class != Class::Hardware {
                 continue;
             }
-            match self.granted(event) {
+            match self.counted_cpus(event).and_then(|_| self.granted(event)) {
                 Ok(manner) => {
                     self.manners[event] = manner;
                     able.push(event);
@@ -303,8 +335,7 @@ impl<'a> Opening<'a> {
                     let joined = self.join(event, group).map(|_| group);
                     joined.map_err(|error| self.refused(error, self.member(event), len))
                 }
-                None => (self.groups.lead(self.opener, &leader))
-                    .map_err(|error| self.refused(error, leader, 0)),
+                None => (self.lead(event, &leader)).map_err(|error| self.refused(error, leader, 0)),
             };
             match opened {
                 Ok(opened) => {

@@ -19,6 +19,7 @@ fn events(len: u64) -> Vec<Event> {
         class: Class::Hardware,
         selector: Selector::new(perf::HARDWARE, config),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     };
     (0..len).map(event).collect()
 }

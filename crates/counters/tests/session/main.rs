@@ -3,6 +3,7 @@
 //! faults caused by the test. The accuracy suite checks the error of scaling by time.
 
 mod pmu;
+mod units;
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};

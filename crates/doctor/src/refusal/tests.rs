@@ -21,6 +21,7 @@ fn event(name: &str, class: Class, selector: Selector) -> Event {
         class,
         selector,
         is_user_only: false,
+        unit_cpus: Vec::new(),
     }
 }
 
@@ -215,6 +216,7 @@ fn of_events() -> Vec<(Cause, Explanation)> {
         (Cause::UnsupportedEvent, Case::new(cycles()).refused(EINVAL, arm1176)),
         (Cause::UnsupportedEvent, Case::new(task_clock()).refused(EINVAL, root())),
         (Cause::UnsupportedEvent, Case::new(memory.clone()).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, whole_units(&memory, &[0, 16])),
         (Cause::UnsupportedEvent, Case::new(memory).on(Target::Cpu(1)).refused(EINVAL, root())),
         (Cause::NeverScheduled, never(root())),
         (Cause::WatchdogHoldsCounter, never(Facts { is_watchdog_on: true, ..root() })),

@@ -27,6 +27,15 @@ fn is_head(line: &str) -> bool {
     line.trim_start().starts_with(HEAD)
 }
 
+/// Returns whether perf counted whole CPUs (`-a`, `-C`) rather than a program, as the header says.
+pub(super) fn counted_cpus(text: &str) -> bool {
+    let of_cpus = |line: &str| {
+        let what = line.trim_start().strip_prefix(HEAD)?;
+        Some(what.starts_with("'system wide'") || what.starts_with("'CPU(s) "))
+    };
+    text.lines().find_map(of_cpus).unwrap_or(false)
+}
+
 /// Returns whether a line unmistakably belongs to the plain text format.
 pub(super) fn is_its_own(line: &str) -> bool {
     is_head(line) || is_elapsed(line)
@@ -214,6 +223,18 @@ mod tests {
         assert_eq!(report.strands[2].name.as_deref(), Some("S0-D0-C0"));
         assert_eq!(of(2, "task_clock_ns"), Some(101.76e6));
         assert_eq!(report.strands.len(), 3, "the elapsed time belongs to no strand");
+    }
+
+    #[test]
+    fn whole_machines_are_not_taken_for_programs() {
+        for (what, name) in
+            [("system wide", Some("system wide")), ("CPU(s) 0-3", Some("system wide"))]
+        {
+            let report = read(&TEXT.replace("./program", what), None, None).expect("events");
+            assert_eq!(report.strands.len(), 1);
+            assert_eq!(report.strands[0].name.as_deref(), name);
+        }
+        assert_eq!(read(TEXT, None, None).expect("events").strands[0].name, None);
     }
 
     #[test]

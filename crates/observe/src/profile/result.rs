@@ -148,7 +148,7 @@ pub(super) fn report(
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
-    let period_ns = request.rate.period_ns();
+    let period_ns = report.ns_per_sample().round() as u64;
     Ok((report, Sampled { resolved, indices, period_ns }))
 }
 

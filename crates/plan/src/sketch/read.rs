@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Extracts stages and costs from each kind of record.
 
-use super::{Known, NoSketch, Part, Sketch};
+use super::{FCS_BYTES, Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
 use linerate_path::keys::MAX_WORKERS;
 use linerate_record::Figure;
@@ -57,8 +57,7 @@ pub(super) fn regions(
             continue;
         }
         let reach = reach(total.units as f64, packets);
-        let of = report.regions.iter().filter(|region| region.name == total.name);
-        let tids: BTreeSet<u32> = of.map(|region| region.tid).collect();
+        let tids = workers_of(&report, total.name);
         stages.push(Part {
             name: names.of(total.name),
             ns: ticks / clock_ghz / packets / reach,
@@ -80,6 +79,17 @@ pub(super) fn regions(
         frame_bytes: None,
         notes,
     })
+}
+
+/// Returns the threads that run a region, without those that hardly ever entered it.
+fn workers_of(report: &RegionsReport, name: &str) -> BTreeSet<u32> {
+    let mut visits = BTreeMap::<u32, u64>::new();
+    for region in report.regions.iter().filter(|region| region.name == name) {
+        *visits.entry(region.tid).or_default() += region.visits;
+    }
+    let most = visits.values().copied().max().unwrap_or(0) as f64;
+    let of_workers = visits.into_iter().filter(|(_, own)| *own as f64 >= WORKER_LEAST * most);
+    of_workers.map(|(tid, _)| tid).collect()
 }
 
 /// Returns the fraction of `packets` that a region or stage processed, given its `units` of work; 1
@@ -143,6 +153,31 @@ struct Node {
     ticks: f64,
     threads: u32,
     is_polling: bool,
+    /// Whether the node polls for packets that enter the graph.
+    is_input: bool,
+}
+
+/// Nodes that poll, but for packets that other nodes have already received, or for packets to send.
+const NO_INPUTS: [&str; 2] = ["crypto-dispatch", "session-queue"];
+
+/// Share of the packets of the busiest thread below which a thread is no worker. VPP's main thread
+/// sends a few packets of its own, such as router advertisements, and a program's main thread may
+/// test its stages once.
+const WORKER_LEAST: f64 = 0.01;
+
+/// Returns VPP's threads without those that handled hardly any packets, and a note on these.
+fn vpp_workers(report: &StrandsReport) -> (Vec<&StrandCounts>, Vec<String>) {
+    let most = |strand: &&StrandCounts| strand.nodes.iter().map(|node| node.packets).max();
+    let busiest = report.strands.iter().filter_map(|strand| most(&strand)).max().unwrap_or(0);
+    let is_worker = |strand: &&StrandCounts| {
+        let packets = most(strand).unwrap_or(0);
+        packets > 0 && packets as f64 >= WORKER_LEAST * busiest as f64
+    };
+    let (workers, others): (Vec<_>, Vec<_>) = report.strands.iter().partition(is_worker);
+    let with_packets = others.iter().filter(|strand| most(strand).is_some_and(|n| n > 0));
+    let names: Vec<String> = with_packets.map(|strand| strand.label()).collect();
+    let note = format!("omitted, because they handled hardly any packets: {}", names.join(", "));
+    (workers, if names.is_empty() { Vec::new() } else { vec![note] })
 }
 
 /// Derives a sketch from VPP. Each graph node that received packets is a stage. Every thread runs
@@ -150,7 +185,8 @@ struct Node {
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
-    if let Some(reason) = report.strands.iter().find_map(StrandCounts::hidden_by_empty_polls) {
+    let (strands, mut notes) = vpp_workers(report);
+    if let Some(reason) = strands.iter().find_map(|strand| strand.hidden_by_empty_polls()) {
         return Err(NoSketch::Times { reason });
     }
     let mut order: Vec<&str> = Vec::new();
@@ -158,7 +194,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     let works =
         |node: &&NodeCounts| node.packets > 0 && node.ticks_per_packet.as_number().is_some();
     let mut workers = 0;
-    for strand in &report.strands {
+    for strand in &strands {
         workers += u32::from(strand.nodes.iter().any(|node| works(&node)));
         for counts in strand.nodes.iter().filter(works) {
             let node = nodes.entry(&counts.name).or_default();
@@ -170,9 +206,10 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
             node.ticks += counts.ticks_per_packet.as_number().unwrap_or(0.0) * packets;
             node.threads += 1;
             node.is_polling |= counts.is_polling();
+            node.is_input |= counts.is_polling() && !NO_INPUTS.contains(&&*counts.name);
         }
     }
-    let polled: f64 = nodes.values().filter(|node| node.is_polling).map(|node| node.packets).sum();
+    let polled: f64 = nodes.values().filter(|node| node.is_input).map(|node| node.packets).sum();
     let most = nodes.values().map(|node| node.packets).fold(0.0, f64::max);
     let packets = if polled > 0.0 { polled } else { most };
     if packets <= 0.0 {
@@ -182,7 +219,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     // first, and nodes that send or drop packets last.
     let place = |name: &&str| {
         let is_end = ["-tx", "-output", "-drop", "-punt"].iter().any(|end| name.ends_with(end));
-        if nodes[*name].is_polling { 0 } else { 1 + u8::from(is_end) }
+        if nodes[*name].is_input { 0 } else { 1 + u8::from(is_end) }
     };
     order.sort_by_key(place);
     let mut names = Names::default();
@@ -198,9 +235,8 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
         }
     });
     let stages: Vec<Part> = stages.collect();
-    let kpps: f64 = report.strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
-    let mut notes =
-        vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()];
+    let kpps: f64 = strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
+    notes.push("VPP lists nodes by name: put them in graph order before splitting".to_owned());
     if let Some(name) = order.iter().find(|name| nodes[**name].is_polling) {
         notes.push(format!("the time of polling nodes such as `{name}` includes empty polls"));
     }
@@ -221,16 +257,33 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
+    let are_groups = report.strands.iter().any(|strand| strand.label().starts_with("cgroup "));
+    if are_groups && report.strands.len() > 1 {
+        let reason = "perf counted several control groups, which may contain each other: import \
+                      the counts of one"
+            .to_owned();
+        return Err(NoSketch::Times { reason });
+    }
     let counts = |event: &str| -> Vec<f64> {
         let counts = report.strands.iter().filter_map(|strand| strand.event(event));
         counts.filter_map(|event| event.count.as_number()).filter(|count| *count > 0.0).collect()
     };
-    let times = ["task_clock_ns", "cpu_clock_ns"].map(counts).into_iter().find(|c| !c.is_empty());
+    // The clocks of whole CPUs also run while these idle. On whole CPUs, perf counts `cpu-clock` by
+    // default.
+    let are_cpus = report.strands.iter().any(is_cpu);
+    let times = Some(counts("task_clock_ns")).filter(|times| !times.is_empty() && !are_cpus);
     // The clock of the record is that of its ticks, such as those of the TSC. A core may run faster
     // or more slowly, so that only the user knows how long its cycles were.
     let cycles = || known.clock_ghz.map(|ghz| counts("cycles").iter().map(|n| n / ghz).collect());
     let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
     let ns: f64 = times.iter().sum();
+    if ns <= 0.0 && (are_cpus || !counts("cpu_clock_ns").is_empty()) {
+        let reason = "the clocks of whole CPUs also run while these idle: count the process (perf \
+                      stat -p PID -e task-clock,...), or count cycles as well and give the clock \
+                      of the core as --clock"
+            .to_owned();
+        return Err(NoSketch::Times { reason });
+    }
     if ns <= 0.0 {
         let reason = "it contains no task-clock: count task-clock as well (perf stat -e \
                       task-clock,...) or, if cycles were counted, give the core clock with --clock"
@@ -268,6 +321,19 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         frame_bytes: None,
         notes,
     })
+}
+
+/// Returns whether a strand of `perf stat` is a CPU, a core or a larger part of the machine, as in
+/// `S0-D0-C1` (socket, die, core) or `N0` (node), rather than a program or a thread.
+fn is_cpu(strand: &StrandCounts) -> bool {
+    let is_part = |part: &str| {
+        let number = part.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let is_number = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
+        is_number && number.len() < part.len()
+    };
+    let name = strand.name.as_deref().unwrap_or("");
+    let is_place = name.starts_with(['S', 'N']) && name.split('-').all(is_part);
+    strand.cpu.is_some() || name == "system wide" || is_place
 }
 
 /// CPU time in CPUs that the error of its accounting, and of the wall time, may add.
@@ -311,6 +377,7 @@ pub(super) fn why(report: &WhyReport, file: &str, known: Known) -> Result<Sketch
         threads: *threads,
     });
     let bytes = observed.packets.as_ref().and_then(PacketCount::frame_bytes);
+    let bytes = bytes.map(|bytes| bytes + f64::from(FCS_BYTES));
     let rate = packets / observed.elapsed_s;
     Ok(Sketch {
         from: format!("why, {file}"),

@@ -6,7 +6,7 @@ use linerate_path::check::read_to_plan;
 use linerate_path::mapping::describe;
 use linerate_path::spec::State;
 use linerate_record::regions::{RegionReport, RegionsReport};
-use linerate_record::strands::{ForeignFormat, StrandCounts, StrandEvent};
+use linerate_record::strands::{ForeignFormat, NodeCounts, StrandCounts, StrandEvent};
 use linerate_record::why::{PacketCount, ThreadActivity, ThreadState, WhyReport};
 use linerate_record::{Figure, Provenance, Tier};
 
@@ -184,8 +184,10 @@ fn a_thread_that_sleeps_costs_its_cpu_time_per_packet() {
     let stages: Vec<(&str, f64)> =
         found.stages.iter().map(|stage| (stage.name.as_str(), stage.ns)).collect();
     assert_eq!(stages, [("redis-server", 4000.0)]);
-    // 20 bytes of payload and 66 of headers.
-    assert_eq!(found.frame_bytes, Some(86.0));
+    // 20 bytes of payload, 66 of headers, and the FCS.
+    assert_eq!(found.frame_bytes, Some(90.0));
+    let path = text(&found, "r", None, Some(1e10), None);
+    assert!(path.contains("sizes = [86]\n"), "{path}");
     // A count on the command line replaces that of the record, and one that is missing.
     let packets = seen.observation.packets.take().expect("a count").packets as f64;
     let twice = Known { packets: Some(2.0 * packets), ..Known::default() };
@@ -229,6 +231,7 @@ fn perf(strands: &[&[(&str, f64)]], packets: Option<u64>) -> Record {
     };
     let strands = strands.iter().map(|counts| StrandCounts {
         packets,
+        cpu: None,
         events: counts.iter().map(count).collect(),
         ..strand.clone()
     });
@@ -272,4 +275,96 @@ fn a_program_on_several_cpus_is_planned_with_as_many() {
     let main = [("task_clock_ns", 2.04e9), ("duration_time_ns", 2e9)];
     let main = sketch(&perf(&[&main], Some(1_000_000)), "p", Known::default()).expect("times");
     assert_eq!((main.segments, main.notes.len()), (vec![(1, 1)], 1));
+}
+
+/// A machine at any load counts as many seconds of CPU clock as it has CPUs.
+#[test]
+fn the_clock_of_idle_cpus_is_no_time_of_the_program() {
+    let known = Known { packets: Some(1e6), ..Known::default() };
+    let counts = [("task_clock_ns", 32e9), ("cycles", 6e9), ("duration_time_ns", 2e9)];
+    let clock = [("cpu_clock_ns", 32e9), ("duration_time_ns", 2e9)];
+    let refused = |record: &Record, known| {
+        let error = sketch(record, "p", known).expect_err("the CPUs may have been idle");
+        assert!(error.to_string().contains("clocks of whole CPUs"), "{error}");
+    };
+    refused(&perf(&[&clock], None), known);
+    for name in ["S0-D0-C0", "S1", "N0", "S0-D0-L3-ID8", "system wide"] {
+        let mut record = perf(&[&counts], None);
+        let Body::Strands(report) = &mut record.body else { panic!("strands") };
+        report.strands[0].name = Some(name.to_owned());
+        refused(&record, known);
+        // Cycles are not counted while a CPU is halted.
+        let found = sketch(&record, "p", Known { clock_ghz: Some(3.0), ..known }).expect("cycles");
+        assert_eq!((found.ns_per_packet(), found.segments), (2000.0, vec![(1, 1)]), "{name}");
+    }
+    let mut record = perf(&[&counts], None);
+    let Body::Strands(report) = &mut record.body else { panic!("strands") };
+    report.strands[0].name = Some("S0-4711".to_owned());
+    assert_eq!(sketch(&record, "p", known).expect("a thread").ns_per_packet(), 32_000.0);
+    let Body::Strands(report) = &mut record.body else { panic!("strands") };
+    report.strands[0].cpu = Some(3);
+    refused(&record, known);
+}
+
+#[test]
+fn control_groups_that_may_contain_each_other_are_not_added_up() {
+    let known = Known { packets: Some(1e6), ..Known::default() };
+    let counts = [("task_clock_ns", 1e9)];
+    let mut record = perf(&[&counts, &counts], None);
+    let Body::Strands(report) = &mut record.body else { panic!("strands") };
+    report.strands[0].name = Some("cgroup a".to_owned());
+    report.strands[1].name = Some("cgroup a/b".to_owned());
+    let error = sketch(&record, "p", known).expect_err("b belongs to a");
+    assert!(error.to_string().contains("control groups"), "{error}");
+    let Body::Strands(report) = &mut record.body else { panic!("strands") };
+    report.strands.truncate(1);
+    assert_eq!(sketch(&record, "p", known).expect("one group").ns_per_packet(), 1000.0);
+}
+
+/// Names, states and packets of nodes.
+type Nodes<'a> = &'a [(&'a str, &'a str, u64)];
+
+/// Returns an import of VPP in which each thread has these nodes, at 100 ticks per packet.
+fn vpp(threads: &[(&str, Nodes<'_>)]) -> Record {
+    let mut record = perf(&[&[]], None);
+    let Body::Strands(report) = &mut record.body else { panic!("strands") };
+    report.format = ForeignFormat::Vpp;
+    let any = report.strands[0].clone();
+    let node = |(name, state, packets): &(&str, &str, u64)| NodeCounts {
+        name: (*name).to_owned(),
+        state: (*state).to_owned(),
+        calls: packets / 256 + 1,
+        packets: *packets,
+        ticks_per_packet: Figure::exact("ticks", 100.0, Tier::Sw, "a test"),
+        packets_per_call: Figure::exact("packets", 256.0, Tier::Sw, "a test"),
+    };
+    let strands = threads.iter().map(|(name, nodes)| StrandCounts {
+        name: Some((*name).to_owned()),
+        nodes: nodes.iter().map(node).collect(),
+        ..any.clone()
+    });
+    report.strands = strands.collect();
+    record
+}
+
+#[test]
+fn a_thread_with_a_handful_of_packets_is_no_worker() {
+    let known = Known { clock_ghz: Some(GHZ), ..Known::default() };
+    let worker: Nodes<'_> =
+        &[("dpdk-input", "polling", 1_000_000), ("eth0-tx", "active", 1_000_000)];
+    let main: Nodes<'_> = &[("eth0-tx", "active", 10), ("bfd-output", "active", 10)];
+    let found = sketch(&vpp(&[("vpp_main", main), ("vpp_wk_0", worker)]), "v", known);
+    let found = found.expect("a sketch");
+    assert_eq!((found.stages.len(), &found.segments), (2, &vec![(2, 1)]));
+    assert!((found.capacity_per_s() - 1e7).abs() < 1.0, "{}", found.capacity_per_s());
+    assert!(found.notes[0].contains("vpp_main"), "{:?}", found.notes);
+    let two = sketch(&vpp(&[("vpp_wk_1", worker), ("vpp_wk_0", worker)]), "v", known);
+    assert_eq!(two.expect("a sketch").segments, [(2, 2)]);
+    // The same packets are polled for again when they are encrypted.
+    let again = [worker, &[("crypto-dispatch", "polling", 1_000_000)]].concat();
+    let found = sketch(&vpp(&[("vpp_wk_0", &again)]), "v", known).expect("a sketch");
+    assert!((found.ns_per_packet() - 150.0).abs() < 1e-9, "{}", found.ns_per_packet());
+    // The same of regions that the main thread tests once.
+    let regions = [region("rx", 1, 1, 32, 640.0), region("rx", 2, 100_000, 3_200_000, 3.2e8)];
+    assert_eq!(drawn(regions.to_vec()).segments, [(1, 1)]);
 }

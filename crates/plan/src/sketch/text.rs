@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes a sketch as a path file.
 
-use super::{Part, Sketch};
+use super::{FCS_BYTES, Part, Sketch};
 use linerate_path::spec::State;
 use std::fmt::Write;
 
@@ -12,9 +12,6 @@ const FRAME_BYTES: u32 = 64;
 /// Kind given to every stage in the path file. No build implements it, so the stages can be planned
 /// but not run.
 const KIND: &str = "foreign";
-
-/// FCS size in bytes. Frame sizes in path files do not include the FCS.
-const FCS_BYTES: u32 = 4;
 
 /// Returns a sketch as a path file. `name` is the path's name, `line_bits_per_s` the line rate, and
 /// `frame_bytes` the frame size, FCS included. `state`, if given, applies to all stages.

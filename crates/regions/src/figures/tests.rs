@@ -40,6 +40,7 @@ fn event(name: &str) -> Result<Event, String> {
         class: linerate_counters::event::Class::Hardware,
         selector: linerate_linux::perf::Selector::new(0, 0),
         is_user_only: false,
+        unit_cpus: Vec::new(),
     })
 }
 

@@ -19,6 +19,7 @@ fn units() -> TempDir {
         ("bus/event_source/devices/cpu/events/asks", "event=0xc1,umask=?\n"),
         ("bus/event_source/devices/cpu/events/itself", "itself\n"),
         ("bus/event_source/devices/power/type", "23\n"),
+        ("bus/event_source/devices/power/cpumask", "0,16\n"),
         ("bus/event_source/devices/power/format/event", "config:0-7\n"),
         ("bus/event_source/devices/power/events/energy-pkg", "event=0x02\n"),
         (
@@ -52,8 +53,10 @@ fn units_are_described_by_their_files() {
         let class = if kind == SOFTWARE { Class::Software } else { Class::Hardware };
         assert_eq!((event.name.as_str(), event.class, event.is_user_only), (name, class, false));
     }
-    let energy = catalog.resolve("power/energy-pkg/").unwrap().native;
-    assert_eq!(energy.as_deref(), Some("one count is 2.3283064365386962890625e-10 Joules"));
+    let energy = catalog.resolve("power/energy-pkg/").unwrap();
+    assert_eq!(energy.unit_cpus, [0, 16]);
+    assert!(catalog.resolve("cpu/instructions/").unwrap().unit_cpus.is_empty());
+    assert_eq!(energy.native.as_deref(), Some("one count is 2.3283064365386962890625e-10 Joules"));
     for name in ["cpu/event=0x3c/u", "cpu/event=0x3c/:u"] {
         let event = catalog.resolve(name).unwrap();
         assert_eq!((event.name.as_str(), event.is_user_only), ("cpu/event=0x3c/", true));

@@ -30,6 +30,7 @@ pub(crate) fn event(name: &str, selector: Selector) -> Event {
         class: Class::Hardware,
         selector,
         is_user_only: false,
+        unit_cpus: Vec::new(),
     }
 }
 

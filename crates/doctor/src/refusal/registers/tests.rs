@@ -28,6 +28,7 @@ fn event(name: &str, selector: Selector) -> Event {
         class: Class::Hardware,
         selector,
         is_user_only: false,
+        unit_cpus: Vec::new(),
     }
 }
 
