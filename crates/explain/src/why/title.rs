@@ -9,6 +9,7 @@ impl Measure {
     /// Returns the title and unit under which the measure is listed as evidence.
     pub fn title(self) -> (&'static str, &'static str) {
         let of_time = self.title_of_time().or_else(|| self.title_of_waits());
+        let of_time = of_time.or_else(|| self.title_of_wake_ups());
         of_time.unwrap_or_else(|| self.title_of_packets())
     }
 
@@ -25,11 +26,6 @@ impl Measure {
                 ("time waiting for a CPU while other programs ran on it", "ratio")
             }
             Self::PeersHere => ("CPU time of the peers on the same CPU", "ratio"),
-            Self::TakesTurns => (
-                "CPU time used by the program's other threads that share this CPU and wait on the \
-                 same futex",
-                "ratio",
-            ),
             Self::IdleHere => ("idle time of the thread's CPU", "ratio"),
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),
@@ -126,9 +122,6 @@ impl Measure {
             Self::AwaitingServers => {
                 ("time when both clients and the program wait for replies", "ratio")
             }
-            Self::OpeningToServers => {
-                ("time with clients waiting while connections to servers open", "ratio")
-            }
             Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
@@ -145,6 +138,24 @@ impl Measure {
             Self::IsTraced => ("a process traces the thread", "1 = yes"),
             Self::ExecsPerSecond => ("calls to execve (lower bound)", "1/s"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
+            _ => return None,
+        })
+    }
+
+    fn title_of_wake_ups(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::TakesTurns => (
+                "CPU time used by the program's other threads that share this CPU and wait on the \
+                 same futex",
+                "ratio",
+            ),
+            Self::OpeningToServers => {
+                ("time with clients waiting while connections to servers open", "ratio")
+            }
+            Self::HerdThreads => ("threads that wait for input and compete for CPUs", "threads"),
+            Self::HerdSleeps => ("their sleeps per received TCP segment", "ratio"),
+            Self::HerdPerConnection => ("fraction of them woken per connection", "ratio"),
+            Self::HerdTime => ("CPU time of wake-ups without a connection, estimated", "ratio"),
             _ => return None,
         })
     }
@@ -217,10 +228,6 @@ impl Measure {
             Self::ConnectionTime => {
                 ("CPU time of connection setup and teardown, estimated", "ratio")
             }
-            Self::HerdThreads => ("threads that wait for input and compete for CPUs", "threads"),
-            Self::HerdSleeps => ("their sleeps per received TCP segment", "ratio"),
-            Self::HerdPerConnection => ("fraction of them woken per connection", "ratio"),
-            Self::HerdTime => ("CPU time of wake-ups without a connection, estimated", "ratio"),
             Self::ClientsPerServer => ("client connections per server connection", "ratio"),
             _ => ("", ""),
         }

@@ -379,10 +379,6 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "gc" => (M::GarbageShare, Percent),
         "gc_cpus" => (M::GarbageCpus, Number),
         "late_replies" => (M::LateReplies, Percent),
-        "awaiting_servers" => (M::AwaitingServers, Percent),
-        "opening_to_servers" => (M::OpeningToServers, Percent),
-        "herd" => (M::HerdThreads, Number),
-        "herd_sleeps" => (M::HerdSleeps, Number),
         "shared" => (M::FalselyShared, Percent),
         "common" => (M::CommonBytes, Percent),
         "memory_share" => (M::MemoryShare, Percent),
@@ -404,13 +400,17 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
 }
 
 fn servers_named(name: &str) -> Option<(M, Shown)> {
-    let measure = match name {
-        "clients_per_server" => M::ClientsPerServer,
-        "queued_for_servers" => M::QueuedForServers,
-        "storage_per_client" => M::StoragePerClient,
+    use Shown::{Number, Percent};
+    Some(match name {
+        "clients_per_server" => (M::ClientsPerServer, Number),
+        "queued_for_servers" => (M::QueuedForServers, Number),
+        "storage_per_client" => (M::StoragePerClient, Number),
+        "awaiting_servers" => (M::AwaitingServers, Percent),
+        "opening_to_servers" => (M::OpeningToServers, Percent),
+        "herd" => (M::HerdThreads, Number),
+        "herd_sleeps" => (M::HerdSleeps, Number),
         _ => return None,
-    };
-    Some((measure, Shown::Number))
+    })
 }
 
 fn shares_named(name: &str) -> Option<(M, Shown)> {
