@@ -30,6 +30,7 @@ pub(crate) fn explain(
         class: if is_tracepoint { Class::Tracepoint } else { Class::Software },
         selector: request.selector,
         is_user_only: request.exclude_kernel,
+        unit_cpus: Vec::new(),
     };
     let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
     let around = HostFacts::gather();
