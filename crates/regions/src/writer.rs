@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    /// In a sticky directory such as /tmp, only the owner may replace a file, whoever may write it.
+    /// In a sticky directory such as /tmp, only the owner may replace a file that others may write.
     #[test]
     fn a_file_of_another_user_is_written_in_place() {
         const OTHER_USER: libc::uid_t = 65_534;

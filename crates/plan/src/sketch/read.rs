@@ -160,9 +160,9 @@ struct Node {
 /// Nodes that poll, but for packets that other nodes have already received, or for packets to send.
 const NO_INPUTS: [&str; 2] = ["crypto-dispatch", "session-queue"];
 
-/// Share of the packets of the busiest thread below which a thread is no worker. VPP's main thread
-/// sends a few packets of its own, such as router advertisements, and a program's main thread may
-/// test its stages once.
+/// Share of the packets of the busiest thread below which a thread is not a worker. VPP's main
+/// thread sends a few packets of its own, such as router advertisements, and the main thread of a
+/// program may test its stages once.
 const WORKER_LEAST: f64 = 0.01;
 
 /// Returns VPP's threads without those that handled hardly any packets, and a note on these.

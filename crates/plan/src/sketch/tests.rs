@@ -279,7 +279,7 @@ fn a_program_on_several_cpus_is_planned_with_as_many() {
 
 /// A machine at any load counts as many seconds of CPU clock as it has CPUs.
 #[test]
-fn the_clock_of_idle_cpus_is_no_time_of_the_program() {
+fn the_clock_of_idle_cpus_is_not_time_of_the_program() {
     let known = Known { packets: Some(1e6), ..Known::default() };
     let counts = [("task_clock_ns", 32e9), ("cycles", 6e9), ("duration_time_ns", 2e9)];
     let clock = [("cpu_clock_ns", 32e9), ("duration_time_ns", 2e9)];
@@ -348,7 +348,7 @@ fn vpp(threads: &[(&str, Nodes<'_>)]) -> Record {
 }
 
 #[test]
-fn a_thread_with_a_handful_of_packets_is_no_worker() {
+fn a_thread_with_a_handful_of_packets_is_not_a_worker() {
     let known = Known { clock_ghz: Some(GHZ), ..Known::default() };
     let worker: Nodes<'_> =
         &[("dpdk-input", "polling", 1_000_000), ("eth0-tx", "active", 1_000_000)];
@@ -364,7 +364,7 @@ fn a_thread_with_a_handful_of_packets_is_no_worker() {
     let again = [worker, &[("crypto-dispatch", "polling", 1_000_000)]].concat();
     let found = sketch(&vpp(&[("vpp_wk_0", &again)]), "v", known).expect("a sketch");
     assert!((found.ns_per_packet() - 150.0).abs() < 1e-9, "{}", found.ns_per_packet());
-    // The same of regions that the main thread tests once.
+    // Nor does a main thread count that tests a region once.
     let regions = [region("rx", 1, 1, 32, 640.0), region("rx", 2, 100_000, 3_200_000, 3.2e8)];
     assert_eq!(drawn(regions.to_vec()).segments, [(1, 1)]);
 }
