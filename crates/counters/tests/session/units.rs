@@ -2,11 +2,10 @@
 //! Events of uncore PMUs, which count whole units of the machine, on a list of CPUs.
 
 use crate::pmu::{FAULTS, event, software};
-use crate::{PAGE_FAULTS, ROOT, alone, fault};
+use crate::{PAGE_FAULTS, ROOT, Scripted, alone, fault};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
 use linerate_counters::refusal::Refusal;
-use linerate_counters::scripted::Scripted;
 use linerate_counters::session::{Options, Scope, Session};
 use linerate_linux::errno::EINVAL;
 use linerate_linux::perf::{self, OpenError, RAW, Request, SOFTWARE, Selector, Target};

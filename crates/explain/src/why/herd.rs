@@ -14,8 +14,8 @@ pub(super) struct Herd<'a> {
 }
 
 impl<'a> Herd<'a> {
-    /// Returns the threads that mostly sleep waiting for input and also wait for a CPU, because many
-    /// of them are woken together.
+    /// Returns the threads that mostly sleep waiting for input and also wait for a CPU, because
+    /// many of them are woken together.
     pub(super) fn of(facts: &Facts<'a>) -> Self {
         /// Minimum fraction of time waiting for a CPU.
         const WAITS: f64 = 0.1;

@@ -29,7 +29,8 @@
 //! if the next request follows each reply at once. Connections to one service usually begin alike,
 //! so that `b (segments of requests) - a (segments of replies)`, counted since each was opened, has
 //! one value `D` on all of them while no request is pending ([`Idle`]). One connection that was
-//! read in both states shows `D`; on the others, a constant `D + a b` is a request in every reading.
+//! read in both states shows `D`; on the others, a constant `D + a b` means that a request was
+//! pending in every reading.
 //!
 //! Otherwise, `min d` remains too high on a connection with several requests in flight, or with
 //! replies that pause halfway (as Nagle's algorithm makes them), so that the number of pending

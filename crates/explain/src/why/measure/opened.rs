@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP connections that the program opens or accepts, and their cost, also for threads that are
-//! woken in vain.
+//! TCP connections that the program opens or accepts, and their cost, including wake-ups of threads
+//! that find no connection to accept.
 
 use super::super::facts::{Facts, counted, share};
 use super::super::herd::Herd;
