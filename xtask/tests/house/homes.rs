@@ -35,6 +35,7 @@ const THINGS: &[Thing] = &[
         homes: &[
             ("crates/counters/src/opener.rs", "the kernel"),
             ("crates/counters/src/scripted.rs", "the kernel of tests"),
+            ("crates/counters/tests/session/units.rs", "one that has units of several CPUs"),
         ],
         instead: "linerate_counters::scripted",
     },
