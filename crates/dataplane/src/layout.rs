@@ -254,8 +254,8 @@ fn places(job: &Job<'_>) -> Vec<Place> {
 /// would run out of them before the rings are full.
 ///
 /// A queue's packets enter at one worker of the first segment, never at its other replicas. This
-/// worker has a ring to each worker of the second segment. Behind it, each worker of a segment has a ring to each worker of the next
-/// segment.
+/// worker has a ring to each worker of the second segment. Behind it, each worker of a segment has
+/// a ring to each worker of the next segment.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let replicas: Vec<usize> = mapping.segments.iter().map(|s| s.replicas as usize).collect();
     let behind = replicas.windows(2).skip(1).map(|pair| pair[0] * pair[1]);

@@ -3,9 +3,9 @@
 //!
 //! The meter reads the timestamp counter once per iteration of the worker's loop. The time of an
 //! iteration that processed packets is *busy*, that of an iteration without packets is *starved*,
-//! and time spent waiting at a full ring or a full interface is *blocked*. If an iteration takes far longer than usual,
-//! the worker was not running, and the excess is *lost*. None of these times comes from the wall
-//! clock, so the report can check their sum against it.
+//! and time spent waiting at a full ring or a full interface is *blocked*. If an iteration takes
+//! far longer than usual, the worker was not running, and the excess is *lost*. None of these times
+//! comes from the wall clock, so the report can check their sum against it.
 //!
 //! In one of 16 iterations, the counter is also read between stages. Worker times are thus based on
 //! all iterations, stage times on a sample. The sample is random, so a periodic load cannot alias
@@ -290,8 +290,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a retry on a full ring or a full interface, and counts the time since `since` as blocked. Returns the
-    /// current time in ticks. Call only within an iteration that has packets.
+    /// Records a retry on a full ring or a full interface, and counts the time since `since` as
+    /// blocked. Returns the current time in ticks. Call only within an iteration that has packets.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {

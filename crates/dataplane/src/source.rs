@@ -51,8 +51,8 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 ///         else wait for the slowest s to take one: clock of q <- clock of s + 1
 /// ```
 ///
-/// Takes time proportional to the number of frames and of replicas, and 4 bytes of memory per frame.
-/// Of more than [`SIMULATED_FRAMES`] frames, only stretches at even distances are simulated.
+/// Takes time proportional to the number of frames and of replicas, and 4 bytes of memory per
+/// frame. Of more than half a million frames, only stretches at even distances are simulated.
 ///
 /// # Panics
 /// Panics unless `replicas` is 1 to 256.

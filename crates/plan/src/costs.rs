@@ -16,8 +16,8 @@ use std::fmt;
 /// ratio of compute-bound stages, but only by a few tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// Minimum cost difference for a memory-bound stage, in nanoseconds. A smaller difference amounts to
-/// at most two L2 hits (about 14 cycles each), which no mapping can avoid.
+/// Minimum cost difference for a memory-bound stage, in nanoseconds. A smaller difference amounts
+/// to at most two L2 hits (about 14 cycles each), which no mapping can avoid.
 const MEMORY_NS: f64 = 10.0;
 
 /// Cost of a stage, or of an end of the path (source or sink).

@@ -157,8 +157,8 @@ fn a_missing_interface_or_right_is_an_error_with_its_remedy() {
 /// Starts a path that sends generated packets on p1, and returns its exit status, standard error,
 /// and report.
 fn sending(scene: &Scene, options: &[&str]) -> (Option<i32>, String, RunReport) {
-    let text = "[source]\nkind = \"generator\"\nsizes = [60, 1000]\n\n[sink]\nkind = \"interface\"\n\
-                name = \"p1\"\n\n[[stage]]\nkind = \"parse\"\n";
+    let text = "[source]\nkind = \"generator\"\nsizes = [60, 1000]\n\n[sink]\n\
+                kind = \"interface\"\nname = \"p1\"\n\n[[stage]]\nkind = \"parse\"\n";
     let path = scene.path("send.toml", text);
     let output = scene.start("f", &path, &[&["--time", "1s"], options].concat()).output();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

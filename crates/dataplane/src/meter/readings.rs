@@ -82,8 +82,8 @@ pub(crate) struct Readings {
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets that one iteration received from the source, delivered to the sink, or lost (`overflowed`)
-/// because a ring was full or an interface refused them.
+/// Packets that one iteration received from the source, delivered to the sink, or lost
+/// (`overflowed`) because a ring was full or an interface refused them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

@@ -408,9 +408,9 @@ impl RunReport {
         }
     }
 
-    /// Returns the fraction of packets, 0 to 1, that were neither lost at a full ring nor refused by
-    /// an interface at the end of the path; 1 without packets. Packets that stages drop or consume
-    /// are not lost.
+    /// Returns the fraction of packets, 0 to 1, that were neither lost at a full ring nor refused
+    /// by an interface at the end of the path; 1 without packets. Packets that stages drop or
+    /// consume are not lost.
     pub fn kept_share(&self) -> f64 {
         let (mut taken, mut lost) = (0, 0);
         for worker in &self.workers {
