@@ -8,25 +8,33 @@ use linerate_record::run::RunReport;
 use linerate_record::units::{Kpps, Nanos};
 
 /// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
-/// interval of the latency, the result is an error (cannot tell).
+/// interval of the latency, or this interval is unknown, the result is an error (cannot tell), but
+/// `No` if `met` is.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
     limit_ns: Option<f64>,
 ) -> Result<Answer, Failure> {
     let Some(limit_ns) = limit_ns else { return Ok(met) };
-    let Some(p99_ns) = p99.as_number() else {
-        let why = p99.reason.as_deref().unwrap_or("not measured");
-        return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
+    // If the rate goal is missed, the latency cannot change the answer.
+    let cannot_tell = |why: &str| match met {
+        Answer::No => Ok(Answer::No),
+        _ => Err(Failure::new(format!("cannot tell whether --p99 is met: {why}"))),
     };
+    let Some(p99_ns) = p99.as_number() else {
+        return cannot_tell(p99.reason.as_deref().unwrap_or("not measured"));
+    };
+    if p99.low.is_none() || p99.high.is_none() {
+        return cannot_tell("the run is too short for an interval of the latency (--time)");
+    }
     if let Some((low, high)) = within(limit_ns, p99) {
-        return Err(Failure::new(format!(
-            "cannot tell whether --p99 is met: {} is within the confidence interval of the \
-             measured latency, {} to {}; measure for longer (--time)",
+        return cannot_tell(&format!(
+            "{} is within the confidence interval of the measured latency, {} to {}; measure for \
+             longer (--time)",
             Nanos(limit_ns),
             Nanos(low),
             Nanos(high)
-        )));
+        ));
     }
     let (answer, verb) = match p99_ns <= limit_ns {
         true => (met, "met"),
@@ -52,7 +60,7 @@ pub(crate) fn reaches(
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
     let cannot_tell = |why: &str| Failure::new(format!("cannot tell whether the goal is met{why}"));
     if let Some(end) = run.dead_end() {
-        return Err(cannot_tell(&format!(", because no packet reached the sink: {end}")));
+        return Err(cannot_tell(&format!(", because {}: {end}", end.outcome())));
     }
     let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
     if let Some((low, high)) = within(wanted, rate) {
@@ -110,6 +118,17 @@ mod tests {
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
         let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_missed_goal_is_missed_whatever_the_latency() {
+        let of = |met, figure: &Figure| status(is_prompt(met, figure, Some(100.0)));
+        let absent = Figure::absent("ns", Tier::Sw, "a test", "too few samples");
+        let short = Figure { low: None, ..hundred("ns") };
+        for unclear in [hundred("ns"), absent, short] {
+            assert_eq!((of(Answer::Done, &unclear), of(Answer::No, &unclear)), (2, 1));
+        }
+        assert_eq!(status(is_prompt(Answer::No, &hundred("ns"), Some(110.0))), 1);
     }
 
     #[test]

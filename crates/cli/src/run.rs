@@ -136,7 +136,9 @@ fn failed(
 ) -> Failure {
     let message = error.to_string();
     if let RunError::Panicked { report, .. } = error {
-        let printed = emit::emit(&common.output, &record(*report, provenance, loaded, cpus));
+        let record = record(*report, provenance, loaded, cpus);
+        linerate_linux::crash::reported();
+        let printed = emit::emit(&common.output, &record);
         if let Err(failure) = printed {
             return Failure::new(format!("{message}; and {failure}"));
         }

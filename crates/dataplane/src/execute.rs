@@ -17,7 +17,7 @@ use linerate_linux as linux;
 use linerate_machine::lost_time::LostTime;
 use linerate_machine::ticks::ticks;
 use linerate_machine::{Root, core_clock};
-use linerate_path::model::{IdlePolicy, RunLength, Source};
+use linerate_path::model::{IdlePolicy, RunLength};
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -105,9 +105,9 @@ pub(crate) fn execute<'g, const ON: bool>(
     let gate = OnceLock::new();
     std::thread::scope(|scope| {
         let (line, ticket) = line_up(&gate);
-        // Only a live source needs a common start of reception.
-        let receives = matches!(job.path.source, Source::Interface(_));
-        let ticket = receives.then_some(ticket);
+        // Reception needs a common start. Workers that only send wait for it as well: the first
+        // reading of an interface's counters must precede the first packet.
+        let ticket = job.live.is_some().then_some(ticket);
         let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
         for (place, worker) in workers {

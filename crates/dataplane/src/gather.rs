@@ -4,6 +4,7 @@
 mod estimate;
 mod events;
 mod kernels;
+mod latency;
 mod parts;
 mod rates;
 
@@ -17,15 +18,14 @@ use crate::sink::Kept;
 use crate::source::Timetable;
 use crate::worker::{Head, Tail};
 use estimate::ticks_figure;
-use hdrhistogram::Histogram;
+use latency::latency;
 use linerate_machine::lost_time::LostTime;
 use linerate_path::mapping::describe;
 use linerate_path::model::IdlePolicy;
 use linerate_record::run::{
-    BucketUse, CutSegments, IdleReport, InputReport, InterfaceReport, Latency, LineReport,
-    RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
+    BucketUse, CutSegments, IdleReport, InputReport, InterfaceReport, LineReport, RingReport,
+    RunReport, TimeShares, WindowCount, WorkerReport,
 };
-use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use parts::stage_reports;
@@ -102,7 +102,7 @@ fn report(
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
         processed_kpps: rates.figure(&rates.processed, "packets delivered or dropped by design"),
         line_rate_kpps: line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
-        latency: latency(ended, ticks_per_s, is_live),
+        latency: latency(&readings, ticks_per_s, is_live),
         workers: ended.iter().map(|e| worker_report(job, e, lost, ticks_per_s)).collect(),
         rings: ring_reports(ended),
         rejected: rejected(&input),
@@ -172,56 +172,6 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64, is_live: bool) -> Fi
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }
-}
-
-fn latency(ended: &[Ended<'_>], ticks_per_s: f64, is_live: bool) -> Latency {
-    const REPLAYED: &str = "from source to sink, for the first packet of each burst (for every \
-                            packet, if paced)";
-    const LIVE: &str = "from the worker's poll to the sink, for the first packet of each burst; \
-                        excludes the wait in the kernel's receive ring";
-    let method = if is_live { LIVE } else { REPLAYED };
-    let mut all: Option<Histogram<u64>> = None;
-    for readings in ended.iter().map(|e| &e.readings) {
-        let Some(histogram) = &readings.latency else {
-            continue;
-        };
-        match &mut all {
-            // All histograms have the same bounds, so adding them cannot fail.
-            Some(all) => drop(all.add(histogram)),
-            None => all = Some(histogram.clone()),
-        }
-    }
-    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_s, method);
-    Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
-}
-
-/// Returns a quantile of the latency with its rank-based 95 % interval. Of `n` independent samples,
-/// the number below the true `q` quantile is binomially distributed, so its rank is within `n q -+
-/// 1.96 sqrt(n q (1 - q))` in 95 % of cases.
-fn latency_figure(
-    all: Option<&Histogram<u64>>,
-    quantile: f64,
-    ns_per_tick: f64,
-    method: &str,
-) -> Figure {
-    let samples = all.map_or(0, Histogram::len);
-    let n = samples as f64;
-    if n * (1.0 - quantile) < 10.0 {
-        let reason = format!("{samples} samples are too few for this quantile; run longer");
-        return Figure::absent("ns", Tier::Sw, method, &reason);
-    }
-    let spread = NORMAL_QUANTILE * (quantile * (1.0 - quantile) / n).sqrt();
-    let at = |q: f64| {
-        all.map_or(f64::NAN, |h| h.value_at_quantile(q.clamp(0.0, 1.0)) as f64 * ns_per_tick)
-    };
-    let estimate = Estimate {
-        value: at(quantile),
-        low: at(quantile - spread),
-        high: at(quantile + spread),
-        confidence: CONFIDENCE,
-        n: samples,
-    };
-    Figure::number("ns", estimate, Tier::Sw, method)
 }
 
 fn worker_report(

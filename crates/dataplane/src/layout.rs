@@ -250,17 +250,18 @@ fn places(job: &Job<'_>) -> Vec<Place> {
 }
 
 /// Returns the number of buffers per source queue: enough to fill all rings through which packets
-/// of this queue pass, plus two bursts per worker. With fewer buffers, the source would run out of
-/// them before the rings are full.
+/// of this queue pass, plus two bursts per worker that they reach. With fewer buffers, the source
+/// would run out of them before the rings are full.
 ///
-/// A queue's packets enter at one worker of the first segment, which has a ring to each worker of
-/// the second segment. Behind it, each worker of a segment has a ring to each worker of the next
-/// segment.
+/// A queue's packets enter at one worker of the first segment, never at its other replicas. This
+/// worker has a ring to each worker of the second segment. Behind it, each worker of a segment has
+/// a ring to each worker of the next segment.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let replicas: Vec<usize> = mapping.segments.iter().map(|s| s.replicas as usize).collect();
     let behind = replicas.windows(2).skip(1).map(|pair| pair[0] * pair[1]);
     let rings = replicas.get(1).copied().unwrap_or(0) + behind.sum::<usize>();
-    rings * options.ring as usize + 2 * MAX_BURST * mapping.workers()
+    let workers = 1 + replicas[1..].iter().sum::<usize>();
+    rings * options.ring as usize + 2 * MAX_BURST * workers
 }
 
 /// Returns the total size in bytes of all packet buffers that a run allocates.
@@ -273,11 +274,23 @@ fn buffer(path: &Path) -> usize {
     path.source.buffer_bytes() as usize
 }
 
-/// Returns the indices of a source queue's frames, in order; at most `job.confine` of them.
+/// Returns the indices of a source queue's frames, in order; a sample of at most `job.confine` of
+/// them if it is set.
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
-    own.map(|(index, _)| index as u32).take(job.confine.unwrap_or(usize::MAX)).collect()
+    let own: Vec<u32> = own.map(|(index, _)| index as u32).collect();
+    match job.confine {
+        Some(most) => sample(&own, most),
+        None => own,
+    }
+}
+
+/// Returns at most `most` frames at even distances, so that the sample has the sizes and protocols
+/// of all frames. Captures often begin with other packets than those that follow.
+fn sample(all: &[u32], most: usize) -> Vec<u32> {
+    let step = all.len().div_ceil(most.max(1)).max(1);
+    all.iter().copied().step_by(step).collect()
 }
 
 fn kept_packets(job: &Job<'_>) -> u64 {

@@ -3,9 +3,9 @@
 //!
 //! The meter reads the timestamp counter once per iteration of the worker's loop. The time of an
 //! iteration that processed packets is *busy*, that of an iteration without packets is *starved*,
-//! and time spent waiting at a full ring is *blocked*. If an iteration takes far longer than usual,
-//! the worker was not running, and the excess is *lost*. None of these times comes from the wall
-//! clock, so the report can check their sum against it.
+//! and time spent waiting at a full ring or a full interface is *blocked*. If an iteration takes
+//! far longer than usual, the worker was not running, and the excess is *lost*. None of these times
+//! comes from the wall clock, so the report can check their sum against it.
 //!
 //! In one of 16 iterations, the counter is also read between stages. Worker times are thus based on
 //! all iterations, stage times on a sample. The sample is random, so a periodic load cannot alias
@@ -20,6 +20,7 @@
 
 mod clock;
 mod readings;
+mod stretches;
 mod windows;
 
 use crate::counting::TurnCounter;
@@ -28,6 +29,7 @@ pub(crate) use clock::{Clock, ThisThread};
 use hdrhistogram::Histogram;
 use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
+pub(crate) use stretches::Stretches;
 use windows::{KEPT, WINDOW_NS};
 
 /// Maximum time between two counter reads of a waiting worker. If it is exceeded, the worker must
@@ -56,6 +58,13 @@ pub(crate) struct Span {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) ticks_per_s: f64,
+}
+
+impl Span {
+    /// Returns the length of the measurement in ticks; `None` if it ends after a number of packets.
+    fn length(self) -> Option<u64> {
+        (self.end != u64::MAX).then(|| self.end.saturating_sub(self.start))
+    }
 }
 
 /// Maximum latency that can be recorded, in ticks: several minutes at any timestamp counter rate.
@@ -137,6 +146,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             windows: Vec::with_capacity(KEPT),
             stride: 1,
             latency: Histogram::new_with_bounds(1, LATENCY_TICKS_MAX, 3).ok(),
+            stretches: Stretches::new(span.length(), span.ticks_per_s),
             ..Readings::default()
         };
         Self {
@@ -281,8 +291,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a retry on a full ring, and counts the time since `since` as blocked. Returns the
-    /// current time in ticks. Call only within an iteration that has packets.
+    /// Records a retry on a full ring or a full interface, and counts the time since `since` as
+    /// blocked. Returns the current time in ticks. Call only within an iteration that has packets.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {
@@ -298,6 +308,20 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.interrupted |= lost > 0;
         }
         now
+    }
+
+    /// Records an iteration that only received packets that the source had to drop. All of its time
+    /// counts as busy: how long it usually takes is unknown.
+    pub(crate) fn dropped(&mut self) {
+        if ON {
+            let now = self.clock.ticks();
+            if self.phase == Phase::During {
+                let elapsed = now.saturating_sub(self.last);
+                self.readings.busy += elapsed;
+                self.window.busy += elapsed;
+            }
+            self.turn_over(now);
+        }
     }
 
     /// Records that an iteration could not start because no buffer was free.
@@ -437,6 +461,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         let elapsed = now.saturating_sub(born_ticks);
         if let Some(histogram) = &mut self.readings.latency {
             histogram.saturating_record(elapsed);
+            self.readings.stretches.add(now.saturating_sub(self.span.start), elapsed);
         }
     }
 

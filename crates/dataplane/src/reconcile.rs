@@ -111,7 +111,7 @@ pub(crate) fn finish(
             && let Origin::Live(live) = &mut queue.origin
         {
             let live = &mut **live;
-            for (port, sum) in live.ports.iter().zip(&mut received) {
+            for (port, sum) in live.ports.iter_mut().zip(&mut received) {
                 live.counts.add_kernel_drops(sum.add(port));
             }
         }
@@ -135,7 +135,7 @@ pub(crate) fn finish(
 
 impl Received {
     /// Adds what one queue received from a port. Returns the frames that the kernel dropped.
-    fn add(&mut self, port: &PortQueue) -> XdpCounts {
+    fn add(&mut self, port: &mut PortQueue) -> XdpCounts {
         self.report.taken += port.taken;
         self.coalesced.frames += port.coalesced.frames;
         self.coalesced.packets += port.coalesced.packets;
@@ -146,7 +146,7 @@ impl Received {
             self.stopped = Some([least.min(before), most.max(after)]);
         }
         let frames = self.report.frames.unwrap_or(0);
-        let lost = match (&port.receiver, port.end) {
+        let lost = match (&mut port.receiver, port.end) {
             (Receiver::Packet(queue), _) => {
                 let counts = queue.counts();
                 self.report.frames = Some(frames + counts.frames);

@@ -2,7 +2,7 @@
 //! Packet sinks: they discard packets, send them on interfaces, or keep them in memory until they
 //! are written to a file after the run.
 
-use crate::live::transmit::LiveSink;
+use crate::live::transmit::{LiveSink, Stall};
 use crate::packet::Packet;
 use linerate_record::run::Tally;
 use std::collections::BTreeMap;
@@ -85,10 +85,11 @@ impl Sink {
     }
 
     /// Sends a burst if this sink has interfaces. Returns the number of packets and bytes that were
-    /// dropped, and sets `born_ticks` of these packets to 0.
+    /// dropped, and sets `born_ticks` of these packets to 0. Calls `stall` while an interface is
+    /// full.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
-        self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets))
+    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>], stall: impl FnMut(Stall)) -> Tally {
+        self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets, stall))
     }
 
     /// Makes the kernel send what is left, if this sink has interfaces.

@@ -11,6 +11,7 @@ use crate::context::StageContext;
 use crate::cycle::following;
 use crate::idle::wake::{Slept, Waker};
 use crate::idle::{LONGEST, Rest, Step};
+use crate::live::transmit::Stall;
 use crate::meter::{Clock, Meter, Work};
 use crate::packet::Packet;
 use crate::queue::{Origin, SourceQueue};
@@ -117,6 +118,10 @@ impl<'p> Worker<'_, 'p> {
                     self.turn(meter, control);
                 }
                 Poll::Finished => break,
+                Poll::Dropped => {
+                    self.rest.ladder.reset();
+                    meter.dropped();
+                }
                 Poll::Starved => match self.tail.flush() {
                     true => self.rest(meter, control),
                     false => {
@@ -308,7 +313,15 @@ impl<'p> Worker<'_, 'p> {
         let packets = &mut self.burst.packets;
         match &mut self.tail {
             Tail::Sink(sink) => {
-                let delivered = packets.len() as u64 - sink.send(packets).packets;
+                let mut since = 0;
+                let stall = |stall| {
+                    since = match stall {
+                        Stall::Begins => meter.now(),
+                        Stall::Lasts => meter.blocked_within(since),
+                    };
+                };
+                let refused = sink.send(packets, stall).packets;
+                let delivered = packets.len() as u64 - refused;
                 let mut arrival = None;
                 // The sink has set `born_ticks` of packets that it could not send to 0.
                 for packet in packets.iter() {
@@ -320,7 +333,7 @@ impl<'p> Worker<'_, 'p> {
                     sink.take(packet);
                 }
                 self.burst.released.append(packets);
-                Work { delivered, ..Work::default() }
+                Work { delivered, overflowed: refused, ..Work::default() }
             }
             Tail::Rings { outlets, replica_of, full } => {
                 if let [only] = outlets.as_mut_slice() {

@@ -15,7 +15,7 @@
 //!
 //! Whatever the function held, such as locks or memory, stays held. After a crash, the process can
 //! finish its report but must not continue. If the report hangs, for example because the function
-//! held the heap lock, an alarm ends the process after `FINISH_S` seconds.
+//! held the heap lock, an alarm ends the process after `FINISH_S` seconds; [`reported`] cancels it.
 //!
 //! The handler runs on the alternate signal stack that the standard library gives every thread, so
 //! it also catches stack overflows. Signals outside a guarded call are passed to the previous
@@ -25,6 +25,7 @@ use crate::signal::{Handler, pass_to, replace};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Signals that indicate a crash.
@@ -71,6 +72,9 @@ thread_local! {
     static STACK: Cell<*const Cell<usize>> = const { Cell::new(std::ptr::null()) };
     static ADDRESS: Cell<Option<usize>> = const { Cell::new(None) };
 }
+
+/// Whether a crash has set an alarm that is still pending.
+static HAS_CRASHED: AtomicBool = AtomicBool::new(false);
 
 /// The signal actions that were in effect before [`install`], in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
@@ -123,6 +127,15 @@ pub unsafe fn guarded(
     if signal == 0 { Ok(()) } else { Err(Crash { signal, address: ADDRESS.take() }) }
 }
 
+/// Ends the time limit that a crash has set for the report, which is complete. Printing it may take
+/// any time, for example if its reader pauses. Without a crash, this has no effect.
+pub fn reported() {
+    if HAS_CRASHED.swap(false, Ordering::Relaxed) {
+        // SAFETY: alarm(2) takes a number.
+        unsafe { libc::alarm(0) };
+    }
+}
+
 extern "C" fn on_crash(number: i32, about: *mut libc::siginfo_t, context: *mut c_void) {
     let stack = STACK.get();
     // SAFETY: the kernel passes a valid pointer to a handler with SA_SIGINFO.
@@ -142,6 +155,7 @@ extern "C" fn on_crash(number: i32, about: *mut libc::siginfo_t, context: *mut c
     STACK.set(std::ptr::null());
     // SAFETY: alarm(2) takes a number and is async-signal-safe.
     unsafe { libc::alarm(FINISH_S) };
+    HAS_CRASHED.store(true, Ordering::Relaxed);
     // SAFETY: `stack` points to the cell of the guarded call that is on this thread's stack; the
     // kernel passes a valid context, which is the handler's until it returns.
     unsafe { trampoline::resume(&mut *context.cast(), (*stack).get(), number) };

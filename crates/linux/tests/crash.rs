@@ -2,7 +2,7 @@
 //! Tests that a guarded call returns after a crash, on any thread, and that a crash in other code
 //! ends the process as usual. Signals belong to the whole process, so there is no test harness.
 
-use linerate_linux::crash::{Crash, guarded, install};
+use linerate_linux::crash::{Crash, guarded, install, reported};
 use std::ffi::c_void;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -29,6 +29,9 @@ fn main() {
     values_survive();
     std::thread::spawn(values_survive).join().expect("no panic");
     std::thread::spawn(overflow).join().expect("no panic");
+    reported();
+    // SAFETY: alarm(2) takes a number.
+    assert_eq!(unsafe { libc::alarm(0) }, 0, "the time limit of the report has ended with it");
     let own = std::env::current_exe().expect("this program");
     let status = Command::new(own).arg(UNGUARDED).output().expect("it starts").status;
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status:?}");

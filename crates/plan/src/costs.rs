@@ -16,9 +16,9 @@ use std::fmt;
 /// ratio of compute-bound stages, but only by a few tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// Minimum cost difference for a memory-bound stage, in ticks. A smaller difference amounts to at
-/// most two L2 hits (about 14 cycles each), which no mapping can avoid.
-const MEMORY_TICKS: f64 = 30.0;
+/// Minimum cost difference for a memory-bound stage, in nanoseconds. A smaller difference amounts
+/// to at most two L2 hits (about 14 cycles each), which no mapping can avoid.
+const MEMORY_NS: f64 = 10.0;
 
 /// Cost of a stage, or of an end of the path (source or sink).
 #[derive(Clone, Debug, PartialEq)]
@@ -147,13 +147,16 @@ pub struct MemoryStage {
     /// Ticks per packet entering the path when the source repeats a few packets, so all data stays
     /// in cache. Scaled to the fraction of packets that the stage processes in the normal run.
     pub hot: Estimate,
+    /// Difference between the two costs, in ticks per packet, above which the stage may count as
+    /// memory-bound.
+    pub least_ticks: f64,
 }
 
 impl MemoryStage {
     /// Returns whether the costs differ enough for the stage to count as memory-bound.
     pub fn is_memory_bound(&self) -> bool {
         self.normal.value > MEMORY_RATIO * self.hot.value
-            && self.normal.value - self.hot.value > MEMORY_TICKS
+            && self.normal.value - self.hot.value > self.least_ticks
     }
 }
 
@@ -175,6 +178,7 @@ impl MemoryCheck {
         let (Some(cold), Some(warm)) = (Profile::new(normal), Profile::new(hot)) else {
             return Self { stages: Vec::new() };
         };
+        let cold_rate = normal.ticks_per_s;
         let names = normal.workers.iter().flat_map(|s| inner(&s.stages));
         let mut unique: Vec<&str> = Vec::new();
         for stage in names {
@@ -192,6 +196,9 @@ impl MemoryCheck {
                 name: name.to_owned(),
                 normal: normal.ticks,
                 hot: hot_ticks,
+                // The timestamp counter need not count cycles: on AArch64, it often has a rate of
+                // 25 to 100 MHz.
+                least_ticks: MEMORY_NS * 1e-9 * cold_rate,
             })
         });
         Self { stages: pairs.collect() }

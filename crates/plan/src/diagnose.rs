@@ -69,7 +69,7 @@ const MAX_LOST_WINDOWS: f64 = 0.5;
 pub fn diagnose(run: &RunReport) -> Finding {
     let end = run.dead_end();
     if let Some(end) = end.as_ref().filter(|end| end.is_drop()) {
-        return cannot_tell(&format!("no packet reached the sink: {end}"));
+        return cannot_tell(&format!("{}: {end}", end.outcome()));
     }
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
@@ -232,6 +232,9 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
         return cannot_tell("the run has no workers");
     };
+    if let Some(full) = full_interface(run, leaders) {
+        return cannot_tell(&full);
+    }
     let share = percent(busiest.busy);
     let blocked = run.workers.iter().map(|s| {
         let time = s.time_or_zero();
@@ -250,12 +253,18 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         (!waits_for_source).then(|| "the first worker seldom waits for the source".to_owned())
     };
     if let Some(contrary) = contrary {
-        return cannot_tell(&format!(
-            "no worker is busy for at least {} of its running time (busiest: {}, {share}), yet \
-             {contrary}",
-            percent(SATURATED),
-            busiest.worker.name,
-        ));
+        let name = &busiest.worker.name;
+        // A saturated worker is no bottleneck if the ring behind it drops packets.
+        return cannot_tell(&match busiest.busy >= SATURATED {
+            true => {
+                format!("worker {name} is busy for {share} of its running time, yet {contrary}")
+            }
+            false => format!(
+                "no worker is busy for at least {} of its running time (busiest: {name}, {share}), \
+                 yet {contrary}",
+                percent(SATURATED)
+            ),
+        });
     }
     Finding {
         limit: Limit::Offered,
@@ -268,6 +277,30 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
             small_bursts(busiest.worker)
         ),
     }
+}
+
+/// Describes interfaces that accept packets more slowly than the path could send them; `None` if
+/// there are none. Workers of the last segment have no ring behind them, so they wait for nothing
+/// else.
+fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<String> {
+    let sends = run.interfaces.iter().filter(|interface| interface.sent.is_some());
+    let names: Vec<&str> = sends.map(|interface| interface.interface.as_str()).collect();
+    let last = leaders.last().filter(|_| !names.is_empty())?.segment;
+    let blocked = |worker: &WorkerReport| {
+        let time = worker.time_or_zero();
+        running_share(&time, time.blocked)
+    };
+    let most = last.workers.iter().max_by(|a, b| blocked(a).total_cmp(&blocked(b)))?;
+    let what = if blocked(most) > STRAY_BLOCKED {
+        let share = percent(blocked(most));
+        format!("worker {} waits for it {share} of the time", most.name)
+    } else if last.dropped_behind > STRAY_DROPS {
+        format!("it refused {} of them (tx_full)", percent(last.dropped_behind))
+    } else {
+        return None;
+    };
+    let names = names.join(" or ");
+    Some(format!("the interface {names} accepts packets no faster than it sends them: {what}"))
 }
 
 /// Describes the cost of small bursts; empty if most packets come in larger ones. A worker that

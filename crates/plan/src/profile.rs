@@ -18,7 +18,8 @@ pub(crate) struct Segment<'a> {
     /// Fraction of the packets destined for this segment that reached it. Less than 1 only if a
     /// full ring dropped some.
     pub(crate) kept: f64,
-    /// Fraction of this segment's output that was dropped at the ring to the next segment.
+    /// Fraction of this segment's output that was dropped at a full ring to the next segment or, in
+    /// the last segment, at a full interface.
     pub(crate) dropped_behind: f64,
 }
 
@@ -31,7 +32,8 @@ pub(crate) struct Profile<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// Groups workers by segment; `None` if no packet entered the path or a ring dropped them all.
+    /// Groups workers by segment; `None` if no packet entered the path, or all were dropped at full
+    /// rings or interfaces.
     pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
         let mut segments: Vec<Segment<'a>> = Vec::new();
         let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
@@ -143,9 +145,14 @@ impl Segment<'_> {
     fn ring_drop_share(&self) -> f64 {
         let ends = self.workers.iter().filter_map(|s| s.stages.last());
         let (mut packets, mut drops) = (0, 0);
-        for end in ends.filter(|e| e.name == "ring out") {
+        for end in ends {
+            let full = match end.name.as_str() {
+                "ring out" => end.drops.values().sum(),
+                "sink" => end.drops.get("tx_full").copied().unwrap_or(0),
+                _ => continue,
+            };
             packets += end.packets;
-            drops += end.drops.values().sum::<u64>();
+            drops += full;
         }
         if packets == 0 { 0.0 } else { drops as f64 / packets as f64 }
     }

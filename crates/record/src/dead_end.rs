@@ -31,6 +31,22 @@ impl DeadEnd {
                                  loopback, link-local or reserved; if it was captured on `lo`, \
                                  capture on another interface), or remove the stage";
 
+    /// Value of `stage` if interfaces at the end of the path refused the packets.
+    pub const SINK: &str = "sink";
+
+    /// Returns whether interfaces refused the packets, rather than a stage.
+    pub fn is_refusal(&self) -> bool {
+        self.stage == Self::SINK && self.causes.iter().all(|cause| cause.starts_with("tx_"))
+    }
+
+    /// Returns a clause that says where no packet arrived: at the sink, or on an interface's wire.
+    pub fn outcome(&self) -> &'static str {
+        match self.is_refusal() {
+            true => "no packet was sent",
+            false => "no packet reached the sink",
+        }
+    }
+
     /// Returns whether the stage dropped packets rather than consumed them by design.
     pub fn is_drop(&self) -> bool {
         !self.causes.is_empty()
@@ -44,6 +60,16 @@ impl DeadEnd {
              sender after `ethtool -K IF tx off`"
         } else if first == "martian" {
             Self::NO_ROUTER
+        } else if self.is_refusal() {
+            match first {
+                "tx_down" => "bring the interface up (ip link set IF up), with a cable or peer",
+                "tx_too_long" => {
+                    "raise the interface's MTU (ip link set IF mtu N), or send smaller packets"
+                }
+                "tx_gone" => "name an interface that stays for the whole run",
+                "tx_full" => "send on a faster interface, or offer packets at a lower rate",
+                _ => "look at the interface and its driver (ip -s link show IF; dmesg)",
+            }
         } else {
             "`linerate stages KIND` lists what a stage accepts and its drop reasons; use stages \
              that match the packets, or a source that matches the stages"
@@ -60,6 +86,9 @@ impl fmt::Display for DeadEnd {
             (_, passed) => format!("all but {passed} of the {packets} packets"),
         };
         match causes.as_slice() {
+            causes if self.is_refusal() => {
+                write!(f, "the interfaces refused {all} ({})", causes.join(", "))
+            }
             [] => write!(f, "`{stage}` consumed {all}"),
             _ => {
                 let causes = causes.join(", ");

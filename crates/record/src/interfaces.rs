@@ -216,8 +216,9 @@ impl InterfaceDoubt {
                  the first worker to the number of queues, or use fewer queues (ethtool -L)"
             }
             _ => {
-                "another program may have taken packets or reset counters, or packets were in \
-                 flight when the counters were read"
+                "another program may have taken packets or reset counters, packets were in flight \
+                 when the counters were read, or the driver updates its counters only about once \
+                 per second"
             }
         }
     }

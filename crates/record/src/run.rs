@@ -401,6 +401,9 @@ pub struct PacketsHome {
     pub sentence: Option<String>,
 }
 
+/// Names of the entry behind a worker's stages.
+pub(crate) const TAILS: [&str; 2] = ["sink", "ring out"];
+
 impl WorkerReport {
     /// Returns how the worker spent its time; all zero if unknown.
     pub fn time_or_zero(&self) -> TimeShares {
@@ -410,7 +413,6 @@ impl WorkerReport {
     /// Returns the worker's stages without its input and output (source, sink or rings).
     pub fn path_stages(&self) -> &[StageReport] {
         const HEADS: [&str; 2] = ["source", "ring in"];
-        const TAILS: [&str; 2] = ["sink", "ring out"];
         let stages = match self.stages.as_slice() {
             [head, rest @ ..] if HEADS.contains(&head.name.as_str()) => rest,
             all => all,

@@ -226,7 +226,7 @@ impl Warning {
             Self::RejectedPackets { .. } | Self::LeftOut { .. } | Self::IdleStage { .. } => {
                 self.write_matter_of_packets(f)
             }
-            Self::NothingCameThrough(end) => write!(f, "no packet reached the sink: {end}"),
+            Self::NothingCameThrough(end) => write!(f, "{}: {end}", end.outcome()),
             Self::InterfaceInDoubt(doubt) => write!(f, "{doubt}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");

@@ -96,7 +96,11 @@ pub(crate) fn kpps(figure: &Figure) -> String {
 /// the rate is not compared with the line rate.
 fn throughput(report: &RunReport) -> String {
     let rate = kpps(&report.processed_kpps);
-    if report.dead_end().is_some_and(|end| end.is_drop()) {
+    let end = report.dead_end();
+    if let Some(end) = end.as_ref().filter(|end| end.is_refusal()) {
+        return format!("{rate}: {end}");
+    }
+    if end.is_some_and(|end| end.is_drop()) {
         return format!(
             "{rate} dropped, none delivered; line rate {ABSENT} (dropping packets costs less than \
              processing them)"
@@ -260,7 +264,7 @@ fn whole_run(report: &RunReport, style: &Style) -> String {
     let Some((taken, rate)) = taken.zip(report.processed_kpps.as_number()) else {
         return String::new();
     };
-    if (taken - rate).abs() <= NOTED_DIFFERENCE * rate {
+    if (taken * report.kept_share() - rate).abs() <= NOTED_DIFFERENCE * rate {
         return String::new();
     }
     // The method names the packets, and then the windows.

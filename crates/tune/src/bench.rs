@@ -13,10 +13,18 @@ use linerate_path::spec::{Kinds, StageSpec};
 use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Time limit for a background load, in seconds. The load is stopped earlier if the run that it
 /// accompanies ends.
 const LOAD_SECONDS_MAX: f64 = 60.0;
+
+/// Time for which a background load runs before the measurement starts, in seconds: caches are then
+/// warm, and clock frequencies have settled.
+const LOAD_WARM_UP_SECONDS: f64 = 0.06;
+
+/// Interval at which a measurement that is about to start looks whether its load runs.
+const LOOK_UP: Duration = Duration::from_millis(1);
 
 /// A path with typical packet work, which reads every header and sums every byte.
 const PACKET_WORK: &str = "\
@@ -163,19 +171,8 @@ impl Bench<'_> {
         load.segments[0].replicas = free.len() as u32;
         let options = RunOptions { length: RunLength::Seconds(LOAD_SECONDS_MAX), ..load_path.run };
         let job = self.job(load_path, &load, &free, options);
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let load = || linerate_dataplane::run(&job, &Watch::new(&stop, &|_, _| {}));
-            let load = std::thread::Builder::new().spawn_scoped(scope, load);
-            let load = load.map_err(TuneError::NoThread)?;
-            let measured = self.run(path, mapping, burst, seconds, confine);
-            stop.store(true, Ordering::Relaxed);
-            match load.join() {
-                Ok(Ok(_)) => measured,
-                Ok(Err(error)) => Err(error.into()),
-                Err(_) => Err(TuneError::LoadPanicked),
-            }
-        })
+        let measure = || self.run(path, mapping, burst, seconds, confine);
+        while_loaded(&job, self.progress.watch.stop(), measure)?
     }
 
     fn job<'j>(
@@ -200,9 +197,42 @@ impl Bench<'_> {
     }
 }
 
+/// Calls `measure` while the workers of `load` run. Waits for them first: with many CPUs, their
+/// buffers take longer to allocate than a short measurement does. `stop` ends this wait.
+fn while_loaded<R>(
+    load: &Job<'_>,
+    stop: &AtomicBool,
+    measure: impl FnOnce() -> R,
+) -> Result<R, TuneError> {
+    let (is_running, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let run = || {
+        let progress = |_: &str, share: f64| {
+            let has_begun = share * LOAD_SECONDS_MAX >= LOAD_WARM_UP_SECONDS;
+            is_running.fetch_or(has_begun, Ordering::Relaxed);
+        };
+        linerate_dataplane::run(load, &Watch::new(&is_over, &progress))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run);
+        let thread = thread.map_err(TuneError::NoThread)?;
+        let stopped = || stop.load(Ordering::Relaxed) || thread.is_finished();
+        while !is_running.load(Ordering::Relaxed) && !stopped() {
+            std::thread::sleep(LOOK_UP);
+        }
+        let measured = measure();
+        is_over.store(true, Ordering::Relaxed);
+        match thread.join() {
+            Ok(Ok(_)) => Ok(measured),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(TuneError::LoadPanicked),
+        }
+    })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use linerate_dataplane::generator::Generator;
 
     /// Parses a path file with stages of the kinds in `linerate_stages`.
     pub(crate) fn path(text: &str) -> Path {
@@ -217,6 +247,22 @@ pub(crate) mod tests {
         let work = packet_work(&like, linerate_stages::EXTENSION.stages).expect("it has both");
         assert_eq!(work.stages.len(), 2);
         assert_eq!(work.source, like.source);
+    }
+
+    /// A worker's thread starts once its buffers have been allocated.
+    #[test]
+    fn the_load_runs_before_the_measurement_starts() {
+        let work = path("[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n");
+        let generator = Generator { sizes: &[60], flows: 8, seed: 1 };
+        let traffic = Traffic::generate(generator, 2048, &[]).expect("valid parameters");
+        let job = Job::new(&work, linerate_stages::EXTENSION.stages, &traffic, &[0]);
+        let workers = || {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
+            let names = tasks.flat_map(|task| std::fs::read_to_string(task.path().join("comm")));
+            names.filter(|name| name.trim() == "worker 0.0").count()
+        };
+        let running = AtomicBool::new(false);
+        assert_eq!(while_loaded(&job, &running, workers).expect("it runs"), 1);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::stats::Estimate;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
@@ -103,20 +103,21 @@ fn costs_and_machine(
         burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_s),
         scaling: Calibration::scaling(),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
-        largest_share: largest_shares(&buckets, cpus as u32),
+        largest_share: largest_shares(&buckets, cpus as u32, bench.watch().stop()),
     };
     Ok((costs, machine))
 }
 
 /// Returns the load share of the limiting replica for 1, 2, ... `most` replicas, given the bucket
-/// of each frame. With 64 replicas and a large capture, that takes tens of seconds of CPU time, and
-/// several bytes per frame and thread, so a few threads share the work.
-fn largest_shares(buckets: &[u8], most: u32) -> Vec<f64> {
+/// of each frame; for fewer replicas once `stop` is set. With 64 replicas and a large capture, that
+/// takes tens of seconds of CPU time, so a few threads share the work.
+fn largest_shares(buckets: &[u8], most: u32, stop: &AtomicBool) -> Vec<f64> {
     const THREADS: u32 = 8;
     let next = AtomicU32::new(1);
     let run = || -> Vec<(u32, f64)> {
         let numbers = std::iter::from_fn(|| {
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|replicas| *replicas <= most)
+            let replicas = next.fetch_add(1, Ordering::Relaxed);
+            Some(replicas).filter(|_| replicas <= most && !stop.load(Ordering::Relaxed))
         });
         numbers.map(|replicas| (replicas, coupled_share(buckets, replicas))).collect()
     };
@@ -355,7 +356,9 @@ mod tests {
         let buckets: Vec<u8> = (0..3_000_u32).map(|n| (n * n % 127) as u8).collect();
         let one_by_one: Vec<f64> =
             (1..=20).map(|replicas| coupled_share(&buckets, replicas)).collect();
-        assert_eq!(largest_shares(&buckets, 20), one_by_one);
+        let running = AtomicBool::new(false);
+        assert_eq!(largest_shares(&buckets, 20, &running), one_by_one);
+        assert!(largest_shares(&buckets, 20, &AtomicBool::new(true)).is_empty());
         assert!(one_by_one[0] == 1.0 && one_by_one[19] < 0.2, "{one_by_one:?}");
     }
 }

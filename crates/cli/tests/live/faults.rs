@@ -3,9 +3,9 @@
 //! lost silently.
 
 use crate::scene::{PORTS, Scene, assert_reconciled, drops, interface, router};
-use linerate_record::Warning;
 use linerate_record::interfaces::InterfaceDoubt;
 use linerate_record::run::RunReport;
+use linerate_record::{Body, Figure, Record, Warning};
 use std::process::Stdio;
 
 /// Returns the warning about an interface.
@@ -152,4 +152,39 @@ fn a_missing_interface_or_right_is_an_error_with_its_remedy() {
     }
     assert_eq!(refused.status.code(), Some(2), "{error}");
     assert!(error.contains("CAP_NET_RAW"), "{error}");
+}
+
+/// Starts a path that sends generated packets on p1, and returns its exit status, standard error,
+/// and report.
+fn sending(scene: &Scene, options: &[&str]) -> (Option<i32>, String, RunReport) {
+    let text = "[source]\nkind = \"generator\"\nsizes = [60, 1000]\n\n[sink]\n\
+                kind = \"interface\"\nname = \"p1\"\n\n[[stage]]\nkind = \"parse\"\n";
+    let path = scene.path("send.toml", text);
+    let output = scene.start("f", &path, &[&["--time", "1s"], options].concat()).output();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = String::from_utf8(output.stdout).expect("UTF-8");
+    let record = Record::from_json(&json).unwrap_or_else(|wrong| panic!("{wrong}: {json} {error}"));
+    let Body::Run(report) = record.body else { panic!("{json}") };
+    (output.status.code(), error, *report)
+}
+
+#[test]
+fn packets_that_an_interface_refuses_do_not_reach_the_goal() {
+    let Some(scene) = Scene::new(&[]) else { return };
+    // Of the two sizes, one fits.
+    scene.ip("f", &["link", "set", "p1", "mtu", "600"]);
+    let (status, error, report) = sending(&scene, &["--goal", "1pps"]);
+    assert_eq!(status, Some(0), "{error}");
+    let kpps = |figure: &Figure| figure.as_number().expect("a rate");
+    let taken = report.workers[0].stages[0].kpps.expect("times are known");
+    let share = kpps(&report.processed_kpps) / taken;
+    assert!((0.3..0.7).contains(&share), "{share} of {taken} kpps");
+    assert!(kpps(&report.delivered_kpps()) < 0.7 * taken);
+    assert_reconciled(&report);
+
+    scene.ip("f", &["link", "set", "p1", "down"]);
+    let (status, error, report) = sending(&scene, &["--goal", "1pps"]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(error.contains("no packet was sent") && error.contains("tx_down"), "{error}");
+    assert_eq!(report.processed_kpps.as_number(), Some(0.0));
 }

@@ -23,6 +23,13 @@ pub(super) fn series(samples: &[f64]) -> Estimate {
     stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
 }
 
+/// Returns the mean of a figure that is at least 0 over a series of windows, with its confidence
+/// interval.
+pub(super) fn mean_of(samples: &[f64]) -> Estimate {
+    let each = vec![1.0; samples.len()];
+    stats::block_bootstrap_ratio(samples, &each, CONFIDENCE, SEED).at_least_zero()
+}
+
 pub(super) fn ticks_figure(samples: &[f64], method: &str) -> Figure {
     if samples.len() < WINDOWS_MIN {
         return Figure::absent("ticks/packet", Tier::Sw, method, &few_windows(samples.len()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes the packet rates of a path from the windows of its workers.
 
-use super::estimate::{WINDOWS_MIN, few_windows, series};
+use super::estimate::{WINDOWS_MIN, few_windows, mean_of, series};
 use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
@@ -106,21 +106,27 @@ impl Rates {
         self.processed.iter().sum::<f64>() / self.processed.len().max(1) as f64
     }
 
-    /// Returns the median rate over the windows. The mean would be biased, because a worker that
+    /// Returns the mean rate if all windows are used, and the median of clean windows otherwise.
+    ///
+    /// Packets may pause for most of the time, so only the mean over all windows is the rate at
+    /// which they were processed. Over clean windows, it would be biased, because a worker that
     /// catches up after a preemption does so in clean windows, which raises their rate.
     ///
-    /// Packets arrive in whole bursts, so adjacent windows are merged until one burst more or less
+    /// Packets arrive in whole bursts, so clean windows are merged until one burst more or less
     /// makes little difference. Otherwise, the median could be 0, for example with one packet in
     /// every third window.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {
-            true => "all windows, including catch-up time",
+            true => "mean of all windows, including catch-up time",
             false => "windows without preemption",
         };
         let method = format!("{what}, {which}");
         if windows < WINDOWS_MIN {
             return Figure::absent("kpps", Tier::Sw, &method, &few_windows(windows));
+        }
+        if self.all {
+            return Figure::number("kpps", mean_of(packets), Tier::Sw, &method);
         }
         let mean = packets.iter().sum::<f64>() / windows as f64;
         let wanted = (BURSTS_TOGETHER * self.burst / mean).ceil() as usize;

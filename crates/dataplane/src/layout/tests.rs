@@ -29,6 +29,23 @@ fn a_pool_fills_all_rings_that_its_packets_pass_through() {
         let mut rings = Vec::new();
         reachable(replicas, 0, 0, &mut rings);
         let bursts = slots(&mapping, &options) - rings.len() * options.ring as usize;
-        assert_eq!(bursts, 2 * MAX_BURST * mapping.workers(), "{replicas:?}");
+        // The worker at which the queue's packets enter, and all workers behind it.
+        let reached = 1 + replicas[1..].iter().sum::<u32>() as usize;
+        assert_eq!(bursts, 2 * MAX_BURST * reached, "{replicas:?}");
     }
+}
+
+#[test]
+fn a_sample_has_the_sizes_of_all_frames() {
+    // Short frames at the start, long ones afterwards.
+    let bytes = |frame: &u32| if *frame < 2_000 { 60.0 } else { 1514.0 };
+    let mean = |frames: &[u32]| frames.iter().map(bytes).sum::<f64>() / frames.len() as f64;
+    for frames in [1_000, 1_024, 1_025, 10_000, 100_000] {
+        let all: Vec<u32> = (0..frames).collect();
+        let some = sample(&all, 1_024);
+        assert!(some.len() <= 1_024 && some.len() >= all.len().min(512), "{}", some.len());
+        assert!(some.is_sorted());
+        assert!((mean(&some) / mean(&all) - 1.0).abs() < 0.01, "{frames}");
+    }
+    assert!(sample(&[], 1_024).is_empty());
 }

@@ -109,6 +109,17 @@ impl Counts {
     }
 }
 
+/// Why the filling of a burst ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    /// The burst is full, or no port has another frame.
+    AsFarAsPossible,
+    /// No buffer is free.
+    OutOfBuffers,
+    /// Frames were refused, and counted as drops.
+    Refusing,
+}
+
 /// Settings of one queue of a live source.
 pub(crate) struct Rules<'a> {
     /// Maximum frame size in bytes; longer frames are dropped.
@@ -179,7 +190,7 @@ impl<'a> LiveQueue<'a> {
         if left == 0 {
             return Poll::Finished;
         }
-        let is_out_of_buffers = self.fill(stock, burst, left.min(most as u64) as usize);
+        let filled = self.fill(stock, burst, left.min(most as u64) as usize);
         if !burst.is_empty() && !self.claim(stock, burst) {
             return Poll::Finished;
         }
@@ -188,8 +199,10 @@ impl<'a> LiveQueue<'a> {
             self.idle_polls = 0;
             return Poll::Ready;
         }
-        if is_out_of_buffers {
-            return Poll::Blocked;
+        match filled {
+            Filled::OutOfBuffers => return Poll::Blocked,
+            Filled::Refusing => return Poll::Dropped,
+            Filled::AsFarAsPossible => {}
         }
         self.idle_polls += 1;
         if self.idle_polls == IDLE_POLLS {
@@ -217,19 +230,22 @@ impl<'a> LiveQueue<'a> {
         claimed > 0
     }
 
-    /// Fills the burst with packets from the ports. Returns whether it stopped because no buffer is
-    /// free.
+    /// Fills the burst with packets from the ports. Refuses at most as many frames as the burst
+    /// could have packets: a sender of frames that do not fit must not keep the worker here.
     #[inline]
-    fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> bool {
+    fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> Filled {
         let count = self.ports.len();
         let mut port = self.first;
+        let mut refused = 0;
         for _ in 0..count {
-            while burst.len() < most {
+            while burst.len() < most && refused < most {
                 if stock.free.is_empty() {
-                    return true;
+                    return Filled::OutOfBuffers;
                 }
                 if !self.segments.is_empty() {
+                    let before = burst.len();
                     self.deliver_segment(stock, burst);
+                    refused += usize::from(burst.len() == before);
                     continue;
                 }
                 let ports = &mut self.ports[port];
@@ -244,14 +260,15 @@ impl<'a> LiveQueue<'a> {
                     port: port as u8,
                     hides_offloads,
                 };
-                if let Some(packet) = work.accept(received, stock) {
-                    push(packet, burst, &mut self.position, &self.rules);
+                match work.accept(received, stock) {
+                    Some(packet) => push(packet, burst, &mut self.position, &self.rules),
+                    None => refused += usize::from(self.segments.is_empty()),
                 }
             }
             port = following(port, count);
         }
         self.first = following(self.first, count);
-        false
+        if refused > 0 { Filled::Refusing } else { Filled::AsFarAsPossible }
     }
 
     /// Appends the next segment of the coalesced frame being split to the burst.

@@ -34,6 +34,15 @@ fn cause(refusal: SendRefusal) -> usize {
     }
 }
 
+/// A moment while a sink waits for an interface whose queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stall {
+    /// The interface has just refused a frame, after it had accepted some.
+    Begins,
+    /// The sink has waited, or tried again in vain, since the last call.
+    Lasts,
+}
+
 /// A port on which a sink sends.
 #[derive(Debug)]
 pub(crate) struct PortSink {
@@ -65,11 +74,17 @@ impl LiveSink {
     }
 
     /// Sends a burst. Returns the number of dropped packets and bytes. Sets `born_ticks` of these
-    /// packets to 0, which excludes them from the latency.
+    /// packets to 0, which excludes them from the latency. Calls `stall` while it waits for a full
+    /// interface, unless the path is set to drop packets at full rings.
     #[inline]
-    pub(crate) fn send(&mut self, packets: &mut [Packet<'_>]) -> Tally {
+    pub(crate) fn send(
+        &mut self,
+        packets: &mut [Packet<'_>],
+        mut stall: impl FnMut(Stall),
+    ) -> Tally {
         let Self { ports, full, drops, order } = self;
-        let mut retries = if *full == FullRing::Wait { RETRIES } else { 0 };
+        let waits = *full == FullRing::Wait;
+        let mut retries = if waits { RETRIES } else { 0 };
         let mut lost = Tally::default();
         let count = ports.len();
         for (index, port) in ports.iter_mut().enumerate() {
@@ -80,15 +95,24 @@ impl LiveSink {
             let all = packets.iter().enumerate().filter(|(_, packet)| leaves(packet));
             order.extend(all.map(|(at, _)| at as u16));
             let mut rest = order.as_slice();
+            let mut is_stalled = false;
             while let Some(&next) = rest.first() {
                 let sent =
                     port.sender.send(rest.iter().map(|&at| packets[usize::from(at)].bytes()));
                 port.accepted += sent.frames as u64;
                 rest = &rest[sent.frames..];
+                // An attempt that sends frames is work, one in vain is part of the wait.
+                is_stalled &= sent.frames == 0;
                 let Some(refusal) = sent.refused else { continue };
-                if refusal == SendRefusal::Full && retries > 0 {
+                let is_full = waits && refusal == SendRefusal::Full;
+                if is_full {
+                    stall(if is_stalled { Stall::Lasts } else { Stall::Begins });
+                }
+                is_stalled = is_full;
+                if is_full && retries > 0 {
                     retries -= 1;
                     yield_now();
+                    stall(Stall::Lasts);
                     continue;
                 }
                 let refused = rest.first().copied().unwrap_or(next);
@@ -129,5 +153,51 @@ impl LiveSink {
     pub(crate) fn drops(&self) -> BTreeMap<String, Tally> {
         let drops = CAUSES.iter().zip(self.drops).filter(|(_, tally)| tally.packets > 0);
         drops.map(|(cause, tally)| ((*cause).to_owned(), tally)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+    use linerate_linux::network::Network;
+    use linerate_linux::port::{PacketSender, open_tap};
+    use std::net::Ipv4Addr;
+
+    /// Sends bursts until the interface, whose frames no program takes, has refused some. Returns
+    /// the drops and the stalls.
+    fn fill(full: FullRing) -> Result<(Tally, Vec<Stall>), linerate_linux::Error> {
+        let name = "lrfull0";
+        // The interface belongs to this thread's namespace, which ends with the thread.
+        linerate_linux::enter_new_network()?;
+        let _queues = open_tap(name, 1)?;
+        Network::own()?.bring_up(name, Ipv4Addr::new(10, 9, 8, 1), 24)?;
+        let sender = Sender::Packet(PacketSender::open(name)?);
+        let mut sink = LiveSink::new(vec![sender], full);
+        let mut pool = Pool::new(32, 2048);
+        let mut packets = pool.packets(0);
+        packets.iter_mut().for_each(|packet| packet.renew(60).expect("room").fill(0xff));
+        let mut stalls = Vec::new();
+        for _ in 0..1_000 {
+            let lost = sink.send(&mut packets, |stall| stalls.push(stall));
+            if lost.packets > 0 {
+                assert_eq!(sink.drops().keys().collect::<Vec<_>>(), ["tx_full"]);
+                return Ok((lost, stalls));
+            }
+        }
+        panic!("the interface accepts all frames");
+    }
+
+    #[test]
+    fn waiting_for_a_full_interface_is_reported() {
+        let stalls = match std::thread::spawn(|| fill(FullRing::Wait)).join().expect("no panic") {
+            Ok((_, stalls)) => stalls,
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        assert!(stalls.len() > RETRIES as usize, "{stalls:?}");
+        assert_eq!(stalls[0], Stall::Begins);
+        assert!(stalls[1..].contains(&Stall::Lasts), "{stalls:?}");
+        let dropping = std::thread::spawn(|| fill(FullRing::Drop)).join().expect("no panic");
+        assert_eq!(dropping.expect("as before").1, []);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results of a meter, available once its worker has ended.
 
+use super::stretches::Stretches;
 use crate::counting::CountedTurns;
 use crate::idle::Rested;
 use crate::stage::MAX_PARTS;
@@ -27,7 +28,7 @@ pub(crate) struct Window {
     pub(crate) taken: u64,
     /// Packets delivered to the sink (last segment only).
     pub(crate) delivered: u64,
-    /// Packets dropped because a ring was full.
+    /// Packets lost because a ring was full or an interface refused them.
     pub(crate) overflowed: u64,
     pub(crate) busy: u64,
     pub(crate) packets: u64,
@@ -75,12 +76,14 @@ pub(crate) struct Readings {
     /// Source-to-sink latency in ticks, for packets timestamped at the source. Recorded only by
     /// workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
+    /// The same samples by stretch of the measurement, with less resolution.
+    pub(crate) stretches: Stretches,
     /// Hardware event counts; `None` if no counter was opened.
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets that one iteration received from the source, delivered to the sink, or dropped at a full
-/// ring.
+/// Packets that one iteration received from the source, delivered to the sink, or lost
+/// (`overflowed`) because a ring was full or an interface refused them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

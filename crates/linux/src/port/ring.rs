@@ -28,6 +28,10 @@ const BLOCKS: usize = 32;
 /// that it supports. At low rates, frames wait at most this long.
 const RETIRE_MS: u32 = 1;
 
+/// Number of blocks after which the kernel's counts are read. They have 32 bits, which overflow
+/// after an hour at 1.2 Mpps; this many blocks hold about a million of the smallest frames.
+const COUNTED_BLOCKS: u32 = 1024;
+
 /// Offsets of the fields of `tpacket_block_desc` from the start of a block.
 mod block {
     pub(super) const STATUS: usize = 8;
@@ -61,7 +65,7 @@ pub struct ReceiveRules {
     pub promiscuous: bool,
 }
 
-/// Frames that the kernel counted for a receiver since the last call to [`PacketReceiver::counts`].
+/// Frames that the kernel counted for a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
     /// Frames for this receiver, including those in `drops`.
@@ -84,6 +88,10 @@ pub struct PacketReceiver {
     /// Offset of the next frame; 0 if no block is open.
     at: usize,
     is_open: bool,
+    /// The kernel's counts so far, which it resets when they are read.
+    counts: RingCounts,
+    /// Blocks given back since then.
+    closed: u32,
 }
 
 impl AsFd for PacketReceiver {
@@ -142,7 +150,9 @@ impl PacketReceiver {
         }
         accept_none(&socket)?;
         bind(&socket, interface, libc::ETH_P_ALL as u16, name)?;
-        Ok(Self { memory, socket, interface, block: 0, left: 0, at: 0, is_open: false })
+        let counts = RingCounts::default();
+        let (block, left, at, is_open, closed) = (0, 0, 0, false, 0);
+        Ok(Self { memory, socket, interface, block, left, at, is_open, counts, closed })
     }
 
     fn block(&self) -> &[u8] {
@@ -186,6 +196,22 @@ impl PacketReceiver {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.is_open = false;
         self.block = (self.block + 1) % BLOCKS;
+        self.closed += 1;
+        if self.closed == COUNTED_BLOCKS {
+            self.count();
+        }
+    }
+
+    /// Adds the frames that the kernel has counted since the last call.
+    #[cold]
+    fn count(&mut self) {
+        self.closed = 0;
+        let mut counts = [0; 3];
+        let read = get_at(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts);
+        if read.is_some() {
+            self.counts.frames += u64::from(counts[0]);
+            self.counts.drops += u64::from(counts[1]);
+        }
     }
 
     /// Returns the number of frames received but not yet taken, excluding those in a block that the
@@ -223,14 +249,10 @@ impl PacketReceiver {
         accept_none(&self.socket)
     }
 
-    /// Returns the frames and drops since the last call; zeros if the kernel does not report them.
-    pub fn counts(&self) -> RingCounts {
-        let mut counts = [0; 3];
-        let read = get_at(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts);
-        match read {
-            Some(()) => RingCounts { frames: counts[0].into(), drops: counts[1].into() },
-            None => RingCounts::default(),
-        }
+    /// Returns all frames and drops so far; zeros if the kernel does not report them.
+    pub fn counts(&mut self) -> RingCounts {
+        self.count();
+        self.counts
     }
 
     /// Returns how the interface has changed since the last call.
@@ -298,6 +320,7 @@ fn received(block: &[u8], at: usize) -> Option<Received<'_>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::fd::AsRawFd;
 
     /// Returns a block with one 60-byte frame at offset 48, laid out as in `if_packet.h`.
     fn example() -> Vec<u8> {
@@ -326,6 +349,52 @@ mod tests {
         assert_eq!((frame.original_bytes, frame.time_ns), (64, 2_000_000_005));
         assert_eq!(frame.vlan, Some((ETHERTYPE_VLAN, 7)));
         assert_eq!(frame.offload.checksum, Some((0, 0)));
+    }
+
+    /// Receives `frames` frames that a TAP interface sends to the kernel.
+    fn receive(receiver: &mut PacketReceiver, sender: &mut crate::port::TapSender, frames: usize) {
+        let frame = [0xff; 60];
+        assert_eq!(sender.send((0..frames).map(|_| &frame[..])).frames, frames);
+        let mut taken = 0;
+        while taken < frames {
+            if receiver.receive().is_some_and(|one| one.bytes == frame) {
+                taken += 1;
+                continue;
+            }
+            let descriptor = receiver.as_fd().as_raw_fd();
+            let mut waits = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+            // SAFETY: the one entry is valid for reads and writes during the call.
+            let ready = unsafe { libc::poll(&raw mut waits, 1, 20_000) };
+            assert_eq!(ready, 1, "{taken} of {frames} frames within 20 s");
+        }
+        // Gives the last block back.
+        receiver.receive();
+    }
+
+    /// The kernel resets its counts, which have 32 bits, when they are read.
+    #[test]
+    fn counts_add_up_over_several_readings() {
+        let name = "lrcount0";
+        // The interface belongs to this thread's namespace, which ends with the thread.
+        let opened = crate::enter_new_network().and_then(|()| {
+            let queue = crate::port::open_tap(name, 1)?.pop();
+            let address = std::net::Ipv4Addr::new(10, 9, 8, 1);
+            crate::network::Network::own()?.bring_up(name, address, 24)?;
+            let mut receivers = PacketReceiver::open(name, ReceiveRules { promiscuous: false }, 1)?;
+            receivers[0].start()?;
+            Ok((queue, receivers.pop()))
+        });
+        let (mut sender, mut receiver) = match opened {
+            Ok((queue, receiver)) => (queue.expect("one").1, receiver.expect("one")),
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        receiver.closed = COUNTED_BLOCKS - 1;
+        receive(&mut receiver, &mut sender, 10);
+        let first = receiver.counts.frames;
+        assert!(receiver.closed < COUNTED_BLOCKS - 1 && first >= 10, "{first}");
+        receive(&mut receiver, &mut sender, 20);
+        let all = receiver.counts();
+        assert!(all.frames >= first + 20 && all.drops == 0, "{all:?} after {first}");
     }
 
     proptest! {

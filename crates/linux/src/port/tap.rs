@@ -87,6 +87,14 @@ fn open_queue(name: &str, several: bool) -> Result<OwnedFd, Error> {
         let advice = if is_taken { BUSY } else { ADVICE };
         return Err(Error::last("ioctl", format!("TUNSETIFF {name}"), advice));
     }
+    // A persistent interface keeps the header size that its last user set.
+    let bytes = HEADER as libc::c_int;
+    // SAFETY: the number is valid for reads during the call.
+    let status =
+        unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETVNETHDRSZ as _, &raw const bytes) };
+    if status < 0 {
+        return Err(Error::last("ioctl", format!("TUNSETVNETHDRSZ {name}"), ADVICE));
+    }
     Ok(queue)
 }
 
@@ -150,5 +158,45 @@ impl TapSender {
             sent += 1;
         }
         Sent { frames: sent, refused: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header_bytes(queue: &OwnedFd) -> libc::c_int {
+        let mut bytes = 0;
+        // SAFETY: the number is writable during the call.
+        let status =
+            unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNGETVNETHDRSZ as _, &raw mut bytes) };
+        assert_eq!(status, 0);
+        bytes
+    }
+
+    /// The first program makes the interface persistent and sets the header size that QEMU uses.
+    #[test]
+    fn the_header_size_that_another_program_has_set_does_not_matter() {
+        // The interface belongs to this thread's namespace, which ends with the thread.
+        if let Err(error) = crate::enter_new_network() {
+            return println!("SKIP: {error}");
+        }
+        let first = match open_queue("lrtap0", false) {
+            Ok(queue) => queue,
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        let set = |request, number: libc::c_int| {
+            // SAFETY: the number is valid for reads during the call.
+            unsafe { libc::ioctl(first.as_raw_fd(), request, number) }
+        };
+        assert_eq!(set(libc::TUNSETPERSIST as _, 1), 0);
+        let bytes: libc::c_int = 12;
+        // SAFETY: the number is valid for reads during the call.
+        let status =
+            unsafe { libc::ioctl(first.as_raw_fd(), libc::TUNSETVNETHDRSZ as _, &raw const bytes) };
+        assert_eq!((status, header_bytes(&first)), (0, 12));
+        drop(first);
+        let second = open_queue("lrtap0", false).expect("it is free");
+        assert_eq!(header_bytes(&second), HEADER as libc::c_int);
     }
 }

@@ -4,6 +4,7 @@
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
 use linerate_plan::diagnose::diagnose;
+use linerate_record::interfaces::{InterfaceChanges, InterfaceReport, SentReport};
 use linerate_record::run::{Ledger, RunReport, Tally, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
@@ -252,6 +253,38 @@ fn too_little_evidence_is_refused_with_the_reason() {
     let mut empty = good;
     empty.workers.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
     assert_refused(&empty, "no packet reached the sink");
+}
+
+/// Workers of the last segment wait for nothing but the interfaces on which they send.
+#[test]
+fn a_full_interface_is_named_instead_of_a_stage() {
+    let sends = |name: &str| InterfaceReport {
+        port: name.to_owned(),
+        interface: name.to_owned(),
+        io: "af_packet".to_owned(),
+        promiscuous: false,
+        queues: 1,
+        receiving_queues: 0,
+        rx_queues: None,
+        received: None,
+        sent: Some(SentReport::default()),
+        changes: InterfaceChanges::default(),
+    };
+    let world = World::random(&mut Dice::new(7), 2);
+    let mut report = run(&world, &Mapping::merged(2), 0.0, 0);
+    assert_eq!(diagnose(&report).limit, Limit::Processing);
+    report.workers[0].time = Some(TimeShares { busy: 0.3, blocked: 0.7, ..TimeShares::default() });
+    assert_refused(&report, "workers are blocked by back-pressure");
+    report.interfaces = vec![sends("p1")];
+    assert_refused(&report, "the interface p1 accepts packets no faster");
+    assert_refused(&report, "worker 0.0 waits for it 70.0 % of the time");
+
+    // With `full_ring = "drop"`, the worker does not wait.
+    report.workers[0].time = Some(TimeShares { busy: 1.0, ..TimeShares::default() });
+    assert_eq!(diagnose(&report).limit, Limit::Processing);
+    let sink = report.workers[0].stages.last_mut().expect("a sink");
+    sink.drops.insert("tx_full".to_owned(), sink.packets / 2);
+    assert_refused(&report, "p1 accepts packets no faster than it sends them: it refused 50.0 %");
 }
 
 fn assert_refused(report: &RunReport, reason: &str) {

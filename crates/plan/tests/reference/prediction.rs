@@ -5,7 +5,7 @@ use crate::sim::{
     Dice, TICKS_PER_SECOND, World, around, mapping, processed_kpps, random_mapping, run,
 };
 use linerate_path::model::Mapping;
-use linerate_plan::costs::{Costs, CostsError, MemoryCheck};
+use linerate_plan::costs::{Costs, CostsError, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, Environment, Handover, predict};
 use linerate_record::figure::{Figure, Tier};
 
@@ -165,6 +165,19 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
         check.stages.iter().filter(|s| s.is_memory_bound()).map(|s| s.name.as_str()).collect();
     assert_eq!(bound, ["stage1"]);
     assert_eq!(check.stages.len(), 5, "every stage and both ends are compared");
+    // The same costs, as a timestamp counter of 25 MHz counts them, if a tick of the simulation is
+    // a cycle at 2.5 GHz.
+    let mut slow_counter = normal_run.clone();
+    slow_counter.ticks_per_s = 25e6;
+    let check_slowly = |stage: &MemoryStage| {
+        let [normal, hot] = [&stage.normal, &stage.hot].map(|ticks| ticks.scale(0.01));
+        let all = MemoryCheck::compare(&slow_counter, &hot_run).stages;
+        let least_ticks = all.iter().find(|one| one.name == stage.name)?.least_ticks;
+        Some(MemoryStage { normal, hot, least_ticks, ..stage.clone() }.is_memory_bound())
+    };
+    let stage = |name: &str| check.stages.iter().find(|stage| stage.name == name);
+    assert_eq!(stage("stage1").and_then(check_slowly), Some(true));
+    assert_eq!(stage("stage0").and_then(check_slowly), Some(false));
 
     let mut costs = Costs::from_run(&normal_run, &world.path(), BURST).expect("costs");
     let env = environment(&world, 2, 0.0, &mut Dice::new(1));

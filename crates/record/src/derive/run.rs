@@ -6,7 +6,7 @@ use crate::figure::{Figure, Figures, Tier};
 use crate::input::WARNED_SHARE;
 use crate::interfaces::InterfaceDoubt;
 use crate::provenance::Provenance;
-use crate::run::{LineReport, PacketsHome, RunReport, StageReport, Tally, WorkerReport};
+use crate::run::{LineReport, PacketsHome, RunReport, StageReport, TAILS, Tally, WorkerReport};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
 use crate::why::{Quota, WhyFinding};
@@ -386,14 +386,19 @@ impl RunReport {
 
     /// Returns the rate in kpps that the path sustains, including packets that stages drop or
     /// consume: throughput or, if a CPU quota throttled the workers, the rate at the source over
-    /// the measurement phase. Throughput covers only the time in which throttled workers ran.
+    /// the measurement phase, without the share of packets that was lost ([`Self::kept_share`]).
+    /// Throughput covers only the time in which throttled workers ran.
     pub fn sustained_kpps(&self, provenance: &Provenance) -> Figure {
         const METHOD: &str = "rate at the source during the measurement, interruptions included";
+        const LESS: &str = "rate at the source during the measurement, interruptions included, \
+                            less the share lost at full rings or refused by interfaces";
         if self.held(provenance).is_none() {
             return self.processed_kpps.clone();
         }
+        let kept = self.kept_share();
+        let method = if kept < 1.0 { LESS } else { METHOD };
         match source_kpps(self) {
-            kpps if kpps > 0.0 => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
+            kpps if kpps > 0.0 => Figure::exact("kpps", kpps * kept, Tier::Sw, method),
             _ => Figure::absent(
                 "kpps",
                 Tier::Sw,
@@ -401,6 +406,21 @@ impl RunReport {
                 "no packets were read from the source during the measurement",
             ),
         }
+    }
+
+    /// Returns the fraction of packets, 0 to 1, that were neither lost at a full ring nor refused
+    /// by an interface at the end of the path; 1 without packets. Packets that stages drop or
+    /// consume are not lost.
+    pub fn kept_share(&self) -> f64 {
+        let (mut taken, mut lost) = (0, 0);
+        for worker in &self.workers {
+            let Some((head, tail)) = worker.stages.first().zip(worker.stages.last()) else {
+                continue;
+            };
+            taken += if worker.segment == 0 { head.packets } else { 0 };
+            lost += if TAILS.contains(&tail.name.as_str()) { refused(tail) } else { 0 };
+        }
+        1.0 - (lost as f64 / taken.max(1) as f64).min(1.0)
     }
 
     /// Returns the rate in kpps at the sinks over the measurement phase, including time in which
@@ -414,13 +434,23 @@ impl RunReport {
     }
 }
 
-/// Returns the rate in kpps at the sinks over the measurement phase, and the number of packets that
-/// reached them in the entire run.
+/// Returns the packets that an end of a worker did not pass on, because a ring was full or an
+/// interface refused them.
+fn refused(tail: &StageReport) -> u64 {
+    tail.drops.values().sum()
+}
+
+/// Returns the rate in kpps at the sinks over the measurement phase, without packets that
+/// interfaces refused, and the number of packets that the sinks delivered in the entire run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);
     let sinks = || last.clone().filter_map(|worker| worker.stages.last());
-    (sinks().filter_map(|sink| sink.kpps).sum(), sinks().map(|sink| sink.packets).sum())
+    let delivered = |sink: &StageReport| sink.packets.saturating_sub(refused(sink));
+    let kpps = |sink: &StageReport| {
+        sink.kpps.map(|kpps| kpps * delivered(sink) as f64 / sink.packets.max(1) as f64)
+    };
+    (sinks().filter_map(kpps).sum(), sinks().map(delivered).sum())
 }
 
 impl Flows {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the stage at which all packets of a run were dropped or consumed.
+//! Finds the place at which all packets of a run ended: a stage that dropped or consumed them, or
+//! interfaces that refused them.
 
 use super::{DeadEnd, RunReport, StageReport, WorkerReport};
 use std::collections::BTreeMap;
@@ -11,8 +12,9 @@ const NEARLY_ALL: f64 = 0.9;
 impl RunReport {
     /// Returns the stage that received packets but let none through, by design or by mistake. If an
     /// earlier stage dropped or consumed nearly all of its packets, and more than this stage,
-    /// returns the earlier stage instead. `None` if a packet reached the sink, no packets were
-    /// offered, or some were still in flight.
+    /// returns the earlier stage instead. The sink counts as a stage if its interfaces refused all
+    /// packets. `None` if a packet was delivered, no packets were offered, or some were still in
+    /// flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);
@@ -21,15 +23,19 @@ impl RunReport {
             stages().filter(|stage| stage.name == name).collect()
         };
         let input = |name: &str| sum(&of(name), |stage| stage.ledger.input.packets);
-        let through = |name: &str| {
-            sum(&of(name), |stage| {
+        let through = |name: &str| match name {
+            // The sink delivers all packets except those that its interfaces refuse.
+            DeadEnd::SINK => sum(&of(name), |stage| {
+                stage.ledger.input.packets.saturating_sub(stage.ledger.dropped().packets)
+            }),
+            _ => sum(&of(name), |stage| {
                 stage.ledger.output.packets + stage.ledger.held.packets + stage.bypassed
-            })
+            }),
         };
         let mut names: Vec<&str> = Vec::new();
-        // The ends of a worker (source, sink, rings) let every packet through, so only a stage can
-        // match.
-        for name in stages().map(|stage| stage.name.as_str()).filter(|name| *name != "sink") {
+        // The other ends of a worker (source, rings) let every packet through, so only a stage or
+        // the sink can match.
+        for name in stages().map(|stage| stage.name.as_str()) {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -2,7 +2,7 @@
 //! Tests warnings about stages that let no packet through or have nothing to do.
 
 use crate::example::run_report;
-use linerate_record::run::{DeadEnd, RunReport, Tally};
+use linerate_record::run::{DeadEnd, Ledger, RunReport, Tally};
 use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
@@ -76,6 +76,47 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
         stage.ledger.input = Tally::default();
     });
     assert_eq!(ended(&idle), None, "no packet was offered");
+}
+
+/// Returns a run of which the interface refused `refused` of 1000 packets with cause `tx_down`.
+fn refusing(refused: u64) -> RunReport {
+    let mut report = run_report();
+    report.workers.truncate(1);
+    let stage = |name: &str| {
+        let mut stage = report.workers[0].stages[0].clone();
+        name.clone_into(&mut stage.name);
+        (stage.packets, stage.kpps, stage.bypassed) = (1000, Some(50.0), 0);
+        let tally = |packets| Tally { packets, bytes: 64 * packets };
+        stage.ledger = Ledger { input: tally(1000), output: tally(1000), ..Ledger::default() };
+        stage.drops.clear();
+        stage
+    };
+    let (source, mut sink) = (stage("source"), stage("sink"));
+    let lost = Tally { packets: refused, bytes: 64 * refused };
+    let ledger = &mut sink.ledger;
+    ledger.output = Tally::default();
+    ledger.consumed = Tally { packets: 1000 - refused, bytes: 64 * (1000 - refused) };
+    ledger.drops = BTreeMap::from([("tx_down".to_owned(), lost)]);
+    sink.drops = BTreeMap::from([("tx_down".to_owned(), refused)]);
+    report.workers[0].stages = vec![source, stage("verify"), sink];
+    report
+}
+
+#[test]
+fn interfaces_that_refuse_all_packets_are_a_dead_end() {
+    let end = refusing(1000).dead_end().expect("nothing was sent");
+    assert_eq!(end.to_string(), "the interfaces refused all 1000 packets (tx_down)");
+    assert_eq!(end.outcome(), "no packet was sent");
+    assert!(end.is_drop() && end.remedy().contains("ip link set"), "{}", end.remedy());
+    assert_eq!(refusing(999).dead_end(), None);
+}
+
+#[test]
+fn packets_that_interfaces_refuse_are_not_delivered() {
+    let rate = |refused| refusing(refused).delivered_kpps().as_number();
+    assert_eq!((rate(0), rate(800), rate(1000)), (Some(50.0), Some(10.0), Some(0.0)));
+    let kept = |refused| refusing(refused).kept_share();
+    assert_eq!((kept(0), kept(750), kept(1000)), (1.0, 0.25, 0.0));
 }
 
 /// Returns the warnings about idle stages for two replicas of `verify`, given how many packets each

@@ -32,11 +32,14 @@ pub(super) fn held(record: &Record) -> Option<String> {
     Some(format!("CPU quota of {} CPUs: {delivered} delivered", three_digits(cpus)))
 }
 
+const NOT_REACHED: &str = "No packet reached the sink";
+
 pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     // Packets that the path drops by design have been processed: they count towards the line rate.
     let rate = report.processed_kpps.as_number();
     if let Some(end) = report.dead_end() {
-        return vec![format!("No packet reached the sink: {end}")];
+        let outcome = if end.is_refusal() { "No packet was sent" } else { NOT_REACHED };
+        return vec![format!("{outcome}: {end}")];
     }
     vec![
         bottleneck(report, report.finding.as_ref()),
@@ -94,7 +97,7 @@ fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
 
 pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     if let Some(end) = report.baseline.dead_end() {
-        return vec![format!("No packet reached the sink: {end}")];
+        return vec![format!("{NOT_REACHED}: {end}")];
     }
     let before = report.baseline_kpps.as_number();
     let line = report.baseline.line_rate_kpps;

@@ -157,6 +157,30 @@ fn a_backlog_is_not_the_rate_at_which_packets_arrive() {
     assert_eq!(of(0.3, false, true), 22.0);
 }
 
+/// Returns the readings of a worker that polls for 1000 windows, and receives 1000 packets in each
+/// of the first `active` of every 60 windows.
+fn of_pauses(active: u64) -> Readings {
+    let mut readings = of_long_windows(1, 1_000, 1);
+    for window in readings.windows.iter_mut().filter(|window| window.index % 60 >= active) {
+        (window.taken, window.delivered, window.packets) = (0, 0, 0);
+    }
+    readings.starved = 1_000_000;
+    readings
+}
+
+#[test]
+fn pauses_count_towards_the_rate_of_packets_that_pause() {
+    for (active, share) in [(20, 1.0 / 3.0), (33, 0.55), (60, 1.0)] {
+        let readings = of_pauses(active);
+        let rates = Rates::from_readings(&[&readings], TICKS_PER_SECOND, true, true);
+        let figure = rates.figure(&rates.delivered, "packets");
+        let kpps = figure.as_number().expect("enough windows");
+        assert!((kpps / 1_000.0 - share).abs() < 0.02, "{active}: {figure:?}");
+        let ends = figure.low.zip(figure.high);
+        assert!(ends.is_none_or(|(low, high)| low <= kpps && kpps <= high), "{figure:?}");
+    }
+}
+
 /// The sleeping worker's windows are 1.5 cells long, so every second one covers two cells.
 #[test]
 fn windows_of_a_fraction_of_a_cell_do_not_change_the_rate() {

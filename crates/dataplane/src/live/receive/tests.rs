@@ -4,6 +4,10 @@
 use super::*;
 use crate::kernels::StageKernels;
 use crate::live::segments::tests::coalesced;
+use crate::pool::Pool;
+use linerate_linux::network::Network;
+use linerate_linux::port::{PacketSender, open_tap};
+use std::net::Ipv4Addr;
 
 fn queue(open: &Ports) -> LiveQueue<'_> {
     let rules =
@@ -35,4 +39,45 @@ fn empty_polls_query_the_ports_at_a_fixed_interval() {
     assert_eq!(finished, [IDLE_POLLS - 1, 2 * IDLE_POLLS - 1]);
     queue.query_soon();
     assert_eq!(poll(&mut queue), Poll::Finished);
+}
+
+/// Returns a queue whose only port has received `frames` frames of 200 bytes each.
+fn received(open: &Ports, frames: usize) -> Result<LiveQueue<'_>, linerate_linux::Error> {
+    let name = "lrlong0";
+    // The interface belongs to this thread's namespace, which ends with the thread.
+    linerate_linux::enter_new_network()?;
+    let queues = open_tap(name, 1)?;
+    Network::own()?.bring_up(name, Ipv4Addr::new(10, 9, 8, 1), 24)?;
+    let mut sender = PacketSender::open(name)?;
+    let frame = [0xff; 200];
+    for _ in 0..frames {
+        assert_eq!(sender.send([&frame[..]].into_iter()).frames, 1);
+    }
+    let receivers = queues.into_iter().map(|(receiver, _)| Receiver::Tap(receiver)).collect();
+    let rules =
+        Rules { buffer_bytes: 64, cuts: true, steers: Vec::new(), limit: None, queue: [0, 1] };
+    Ok(LiveQueue::new(open, receivers, rules))
+}
+
+/// The worker must look for the end of the run even if frames arrive faster than it drops them.
+#[test]
+fn a_poll_refuses_a_limited_number_of_frames_and_says_so() {
+    let Ok(open) = Ports::none() else { return println!("SKIP: netlink may not be used here") };
+    let run = || {
+        let mut queue = match received(&open, 100) {
+            Ok(queue) => queue,
+            Err(error) => return println!("SKIP: {error}"),
+        };
+        let mut pool = Pool::new(4, 64);
+        let mut stock = Stock::new(pool.packets(0), Vec::new(), StageKernels::default());
+        let mut poll = |queue: &mut LiveQueue<'_>| queue.poll(&mut stock, &mut Burst::new(), 32, 0);
+        let long = |queue: &LiveQueue<'_>| queue.counts.drops[TOO_LONG].packets;
+        assert_eq!((poll(&mut queue), long(&queue)), (Poll::Dropped, 32));
+        // The kernel may send frames of its own, for example to announce an address.
+        let rest = (0..8).map(|_| poll(&mut queue)).collect::<Vec<_>>();
+        assert_eq!(rest[..2], [Poll::Dropped; 2]);
+        assert_eq!(rest[7], Poll::Starved);
+        assert!(long(&queue) >= 100, "{}", long(&queue));
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().expect("no panic"));
 }
