@@ -2,6 +2,7 @@
 //! Findings when no rule holds: nothing is wrong, the generator or this tool is the bottleneck, or
 //! no single cause stands out.
 
+mod background;
 mod datagrams;
 mod generator;
 mod held_up;
@@ -17,6 +18,7 @@ use super::one_cpu::one_cpu;
 use super::queues;
 use super::words::{label, percent};
 use super::{Held, Suspect};
+use background::background;
 use datagrams::{lost_at_socket, unknown_datagrams};
 use generator::{generator, generator_limit};
 use held_up::held_up;
@@ -338,6 +340,9 @@ fn waiting(thread: &ThreadActivity) -> String {
 /// Returns the finding for a thread that is always busy with work that no rule covers.
 fn full(facts: &Facts<'_>) -> WhyFinding {
     let Some(thread) = facts.busiest() else { return unknown(facts) };
+    if let Some(finding) = background(facts, thread) {
+        return finding;
+    }
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
     let doubt = match (copies >= 0.25, nameless >= 0.5) {
