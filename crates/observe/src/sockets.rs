@@ -27,7 +27,7 @@ use crate::sparing::Sparing;
 use crate::target::stat_of;
 use census::Census;
 use exchanges::Exchanges;
-use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
+use linerate_linux::network::{InetProtocol, InetSocket, Network};
 use linerate_machine::Root;
 use linerate_record::why::{RequestCounts, SocketCounts, SocketKind};
 use neighbours::Neighbours;
