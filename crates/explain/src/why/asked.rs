@@ -45,8 +45,8 @@ pub(super) fn on_udp_peers<'a>(
     sleeps
 }
 
-/// Returns the sleeps of a thread on TCP connections with so few exchanges that they may be long
-/// polls or heartbeats.
+/// Returns the sleeps of a thread on TCP connections with few exchanges, which may be long polls or
+/// heartbeats.
 pub(super) fn on_slow_servers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
@@ -85,10 +85,10 @@ fn port(socket: &SocketCounts) -> Option<&str> {
 }
 
 /// Returns whether the program sent requests on a connection within the window, rather than only
-/// receiving data, as a subscriber does, and waits for the replies. On a UDP socket, datagrams are replies if they come from a
-/// port where each request has one. They probably are if the datagrams of the network namespace are
-/// the program's, and a client of the program meanwhile waits for a reply, or about one is sent per
-/// request on TCP connections.
+/// receiving data, as a subscriber does, and waits for the replies. On a UDP socket, datagrams are
+/// replies if they come from a port where each request has one. They probably are if the datagrams
+/// of the network namespace are the program's, and a client of the program meanwhile waits for a
+/// reply, or about one is sent per request on TCP connections.
 fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     /// DNS, NTP, SNMP, LDAP and RADIUS.
     const PORTS: [&str; 5] = ["53", "123", "161", "389", "1812"];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a thread polls with system calls, and what of its time is work then.
 
-use super::super::requests;
 use super::Facts;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -74,8 +73,11 @@ impl Facts<'_> {
         const MOST: f64 = 0.9;
         /// Maximum fraction of readings in which the program waits for another server, too.
         const AWAITING: f64 = 0.3;
-        let counts = requests::counts(self);
-        counts.is_some_and(|one| one.pending_share >= MOST && one.awaiting_share <= AWAITING)
+        /// Minimum number of readings.
+        const READINGS: u64 = 5;
+        self.observation.requests.as_ref().is_some_and(|one| {
+            one.readings >= READINGS && one.pending_share >= MOST && one.awaiting_share <= AWAITING
+        })
     }
 
     /// Returns whether a thread that never sleeps may be the one that reads the program's sockets,

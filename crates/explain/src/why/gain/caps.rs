@@ -25,8 +25,8 @@ pub(in super::super) fn wire_rate(facts: &Facts<'_>) -> Option<f64> {
 
 /// Returns the part of the busier direction in a count of packets; 1 for counters of one direction.
 fn busier_direction(facts: &Facts<'_>, count: &PacketCount) -> f64 {
-    /// Bytes of a segment's headers on a link: TCP with timestamps, IPv4 and Ethernet with preamble,
-    /// FCS and gap.
+    /// Bytes of a segment's headers on a link: TCP with timestamps, IPv4, and Ethernet with
+    /// preamble, FCS and gap.
     const AROUND: f64 = 32.0 + 20.0 + 14.0 + 24.0;
     let part = |one: f64, other: f64| match one + other {
         all if all > 0.0 => one.max(other) / all,
