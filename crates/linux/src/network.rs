@@ -17,6 +17,7 @@ mod packet;
 mod pair;
 mod qdisc;
 mod unix;
+mod xdp;
 
 pub use buffer::set_receive_buffer;
 pub use ethtool::Driver;
@@ -25,6 +26,7 @@ pub use links::Link;
 pub use packet::{PacketRing, PacketSocket};
 pub use qdisc::{HtbClass, Qdisc};
 pub use unix::UnixSocket;
+pub use xdp::XdpSocket;
 
 use crate::Error;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -14,6 +14,7 @@ mod neighbours;
 mod peers;
 mod reading;
 mod requests;
+mod rings;
 mod shared;
 mod turns;
 mod unix;
@@ -27,7 +28,7 @@ use crate::sparing::Sparing;
 use crate::target::stat_of;
 use census::Census;
 use exchanges::Exchanges;
-use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
+use linerate_linux::network::{InetProtocol, InetSocket, Network};
 use linerate_machine::Root;
 use linerate_record::why::{RequestCounts, SocketCounts, SocketKind};
 use neighbours::Neighbours;
@@ -187,6 +188,7 @@ impl Sockets {
                 let began = self.listing.begin();
                 self.take_listed(root, namespace, InetProtocol::Udp, is_start);
                 self.listing.end(began);
+                self.read_xdp(root, namespace, is_start);
             }
             return;
         };
@@ -203,6 +205,9 @@ impl Sockets {
             self.listing.end(began);
         }
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
+        if is_needed {
+            self.read_xdp(root, namespace, is_start);
+        }
         if is_start && self.has(SocketKind::Udp) {
             self.neighbours.begin(root, DESCRIPTORS_MAX);
         }
@@ -409,30 +414,6 @@ impl Sockets {
             None => {
                 let watched = Watched::new_inet(socket, state, is_start, tick);
                 self.watched.insert(inode, watched);
-            }
-        }
-    }
-
-    fn take_packet(&mut self, sockets: Vec<PacketSocket>, is_start: bool) {
-        for socket in sockets {
-            let inode = u64::from(socket.inode);
-            if !self.owners.contains_key(&inode) && !self.is_all {
-                continue;
-            }
-            let drops = socket.memory.map(|memory| memory.drops);
-            let memory = socket.memory;
-            // Packets in a ring do not occupy the receive buffer.
-            let used = memory.filter(|_| socket.receive_ring.is_none()).map(|one| one.received);
-            let receive_queue = used.unwrap_or(0).into();
-            let state = State { receive_queue, send_queue: 0, memory, drops, inet: None };
-            match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, self.tick),
-                None => {
-                    let any = || "all interfaces".to_owned();
-                    let local = self.names.get(&socket.interface).cloned().unwrap_or_else(any);
-                    let watched = Watched::new_packet(&socket, local, state, is_start, self.tick);
-                    self.watched.insert(inode, watched);
-                }
             }
         }
     }

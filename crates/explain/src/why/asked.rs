@@ -15,6 +15,12 @@ pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f6
     sleeps(facts, thread).iter().map(|sleep| sleep.share).sum()
 }
 
+/// Like [`on_asked_servers`], but for UDP sockets alone.
+pub(super) fn on_asked_by_udp(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    let sleeps = sleeps_on_servers(facts, thread, |socket| is_udp(socket) && asks(facts, socket));
+    sleeps.iter().map(|sleep| sleep.share).sum()
+}
+
 /// Returns the address of the server for whose replies a thread waits longest.
 pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let longest = waits::longest(sleeps(facts, thread))?;
@@ -39,20 +45,58 @@ pub(super) fn on_udp_peers<'a>(
     sleeps
 }
 
+/// Returns the sleeps of a thread on TCP connections with few exchanges, which may be long polls or
+/// heartbeats.
+pub(super) fn on_slow_servers<'a>(
+    facts: &Facts<'_>,
+    thread: &'a ThreadActivity,
+) -> Vec<&'a SleepTime> {
+    sleeps_on_servers(facts, thread, |socket| {
+        !is_udp(socket) && exchanges(socket) && !asks(facts, socket)
+    })
+}
+
+/// Returns whether the program sent something on a TCP connection that does not carry a stream.
+fn exchanges(socket: &SocketCounts) -> bool {
+    socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
+}
+
+/// Returns whether the replies on a TCP connection are awaited: they come within 0.2 s on average,
+/// the server uses CPU time meanwhile, or it is a database that takes SQL. A server that replies
+/// more slowly may have nothing to reply, as in a long poll, or in a worker that waits for its next
+/// job.
+fn is_prompt(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
+    /// Minimum number of segments with data that the program sends per second.
+    const PER_S: f64 = 5.0;
+    /// Minimum CPU time of a server on this machine that works on the request, in CPUs.
+    const WORKS: f64 = 0.2;
+    /// SQL Server, Oracle, MySQL and PostgreSQL.
+    const SQL: [&str; 4] = ["1433", "1521", "3306", "5432"];
+    let sent = socket.tcp.as_ref().and_then(|tcp| tcp.data_segments_out);
+    let mut peers = facts.observation.peers.iter();
+    let mut works = || peers.any(|peer| socket.peer_pid == Some(peer.pid) && peer.cpus >= WORKS);
+    sent.is_none_or(|sent| sent as f64 >= PER_S * facts.elapsed())
+        || port(socket).is_some_and(|port| SQL.contains(&port))
+        || works()
+}
+
+fn port(socket: &SocketCounts) -> Option<&str> {
+    socket.remote.as_deref().and_then(|remote| remote.rsplit(':').next())
+}
+
 /// Returns whether the program sent requests on a connection within the window, rather than only
-/// receiving data, as a subscriber does. On a UDP socket, datagrams are replies if they come from a
-/// port where each request has one. They probably are if the datagrams of the network namespace are
-/// the program's, and a client of the program meanwhile waits for a reply, or about one is sent per
-/// request on TCP connections.
+/// receiving data, as a subscriber does, and waits for the replies. On a UDP socket, datagrams are
+/// replies if they come from a port where each request has one. They probably are if the datagrams
+/// of the network namespace are the program's, and a client of the program meanwhile waits for a
+/// reply, or about one is sent per request on TCP connections.
 fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     /// DNS, NTP, SNMP, LDAP and RADIUS.
     const PORTS: [&str; 5] = ["53", "123", "161", "389", "1812"];
-    if !is_udp(socket) {
-        return socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket);
-    }
-    let port = socket.remote.as_deref().and_then(|remote| remote.rsplit(':').next());
     let is_due = || requests::delayed(facts).is_some_and(|delayed| delayed.low >= DELAYED);
-    port.is_some_and(|port| PORTS.contains(&port))
+    if !is_udp(socket) {
+        return exchanges(socket) && (is_prompt(facts, socket) || is_due());
+    }
+    port(socket).is_some_and(|port| PORTS.contains(&port))
         || (!facts.is_unread("udp_datagrams") && (is_due() || sends_one_per_request(facts)))
 }
 

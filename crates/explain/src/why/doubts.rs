@@ -40,6 +40,8 @@ impl Doubt {
 /// Returns the first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
+        .or_else(|| unseen::unread_xdp(facts))
+        .or_else(|| unseen::unlisted_sockets(facts))
         .or_else(|| half_open(facts))
         .or_else(|| emulated_network(facts))
         .or_else(|| brief::threads(facts))
@@ -66,6 +68,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::woken_together(facts))
         .or_else(|| unseen::on_unix_sockets(facts))
         .or_else(|| replies::on_unix_servers(facts))
+        .or_else(|| replies::on_slow_servers(facts))
         .or_else(|| replies::on_udp_peers(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| limits::limits_itself(facts))

@@ -7,8 +7,8 @@ mod caps;
 mod sizes;
 mod time_asleep;
 
-pub(super) use self::caps::headroom;
 use self::caps::{crowd, fair_for_more, idle_for_all, line_cap, offered_cap};
+pub(super) use self::caps::{headroom, wire_rate};
 use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};

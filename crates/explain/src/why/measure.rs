@@ -9,25 +9,27 @@ mod flows;
 mod instructions;
 mod opened;
 mod packets;
+mod pending;
 mod received;
 mod servers;
 mod sleeps;
 mod workers;
 
 use self::counts::{
-    asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call, instead_known,
-    major_faults, others_instead, own_instead, strangers_instead, system_calls, takes_turns,
-    throttled, waits,
+    asleep_on_futex, asleep_on_mutex, at_least_this, brief_processes, bytes, bytes_per_call,
+    instead_known, major_faults, others_instead, own_instead, strangers_instead, system_calls,
+    takes_turns, throttled, waits,
 };
 pub(super) use self::counts::{
-    children_cpus, faults, fullest, is_go_monitor, share_of_strangers, stopped_by_peer,
-    work_without_timers,
+    asleep_on_unlisted, children_cpus, faults, fullest, is_go_monitor, share_of_strangers,
+    stopped_by_peer, work_without_timers,
 };
+pub(super) use self::pending::PENDING;
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::waits::Wait;
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketKind, ThreadState};
 
 /// Minimum number of sleeps per second for a thread to count as one that sleeps and is woken,
 /// rather than one that is only preempted.
@@ -105,6 +107,11 @@ pub enum Measure {
     AnswersDatagrams,
     /// Number of threads with a CPU demand of at least 0.3.
     WorkingThreads,
+    /// CPU time of the thread relative to that of all threads.
+    OfWork,
+    /// Fraction of readings with a pending request; 1 if requests are not counted and the thread
+    /// may be the one that handles them.
+    Pending,
     /// Voluntary context switches of the thread per second.
     SleepsPerSecond,
     /// Fraction of samples in a group of functions.
@@ -411,6 +418,8 @@ impl Measure {
             Self::Interrupts => state(ThreadState::Interrupts),
             Self::KernelShare => costs::kernel(thread),
             Self::Asleep => state(ThreadState::Asleep),
+            Self::Pending => pending::pending(facts, thread),
+            Self::OfWork => Some(pending::of_work(facts, thread)),
             Self::IsTraced => Some(Estimate::exactly(f64::from(thread.tracer.is_some()))),
             Self::ExecsPerSecond => counted(thread.execs?, thread.elapsed_s),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
@@ -450,16 +459,7 @@ impl Measure {
                 _ => None,
             },
             Self::AsleepOnMutex => asleep_on_mutex(facts).map(share),
-            Self::AsleepOnFutex => {
-                let working: Vec<_> = facts.working().collect();
-                let futex = |thread: &&ThreadActivity| -> f64 {
-                    let on_futex = thread.asleep_on.iter().filter(|s| s.on.contains("futex"));
-                    on_futex.map(|sleep| sleep.share).sum()
-                };
-                let sum: f64 = working.iter().map(futex).sum();
-                let is_read = threads.iter().any(|thread| !thread.asleep_on.is_empty());
-                is_read.then(|| share(sum / working.len().max(1) as f64))
-            }
+            Self::AsleepOnFutex => asleep_on_futex(facts),
             // If only an interface is observed, there is no thread to demand a CPU.
             Self::Demand if threads.is_empty() && observation.watched.interface.is_some() => {
                 Some(Estimate::exactly(0.0))

@@ -2,6 +2,7 @@
 //! Findings when no rule holds: nothing is wrong, the generator or this tool is the bottleneck, or
 //! no single cause stands out.
 
+mod background;
 mod datagrams;
 mod generator;
 mod held_up;
@@ -12,11 +13,13 @@ mod varied;
 use super::doubts;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
+use super::gain;
 use super::measure::Measure as M;
 use super::one_cpu::one_cpu;
 use super::queues;
 use super::words::{label, percent};
 use super::{Held, Suspect};
+use background::background;
 use datagrams::{lost_at_socket, unknown_datagrams};
 use generator::{generator, generator_limit};
 use held_up::held_up;
@@ -214,16 +217,27 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
     seen
 }
 
-/// Returns the requested line rate if the program has reached it.
+/// Returns the requested line rate if the program has reached it: an interface carries that much,
+/// and at least half of it is the program's, as far as known.
 fn limit_reached(facts: &Facts<'_>) -> Option<String> {
     /// Minimum fraction of line rate at which line rate counts as reached: byte counters exclude
     /// gaps and headers.
     const OF_LINE: f64 = 0.85;
-    let line = facts.observation.watched.line_bits_per_s?;
+    /// Minimum part of the program's own packets in the line rate.
+    const OWN: f64 = 0.5;
+    let watched = &facts.observation.watched;
+    let line = watched.line_bits_per_s?;
     let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
-    let rates = facts.observation.interfaces.iter();
+    let is_meant = |name: &str| name != "lo" || watched.interface.as_deref() == Some(name);
+    let rates = facts.observation.interfaces.iter().filter(|one| is_meant(&one.name));
     let most = rates.map(|i| of_interface(i.rx_bytes.max(i.tx_bytes))).fold(0.0, f64::max);
-    (most >= OF_LINE * line).then(|| BitsPerSecond(line).to_string())
+    let has_none = || {
+        let own = M::OwnOfReceived.of(facts, Subject::Program);
+        facts.packets().is_none() && own.is_some_and(|own| own.high <= 0.0)
+    };
+    let is_own = watched.interface.is_some()
+        || gain::wire_rate(facts).map_or_else(|| !has_none(), |rate| rate >= OWN * line);
+    (most >= OF_LINE * line && is_own).then(|| BitsPerSecond(line).to_string())
 }
 
 /// Returns whether most delivered bytes were application-limited, or the program paused on the
@@ -338,6 +352,9 @@ fn waiting(thread: &ThreadActivity) -> String {
 /// Returns the finding for a thread that is always busy with work that no rule covers.
 fn full(facts: &Facts<'_>) -> WhyFinding {
     let Some(thread) = facts.busiest() else { return unknown(facts) };
+    if let Some(finding) = background(facts, thread) {
+        return finding;
+    }
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
     let doubt = match (copies >= 0.25, nameless >= 0.5) {

@@ -20,6 +20,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
 const A_TENTH: &str = "10 % of the samples";
+const PENDING_SOURCE: &str = "a server that is always busy always has a request waiting";
 const KERNEL_SAMPLES: &str = "kernel samples, as root or with sysctl kernel.perf_event_paranoid=1";
 
 /// What a rule is evaluated for.

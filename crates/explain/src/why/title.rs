@@ -84,6 +84,8 @@ impl Measure {
 
     fn title_of_waits(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Self::OfWork => ("CPU time of the thread / CPU time of all threads", "ratio"),
+            Self::Pending => ("readings with a pending request", "ratio"),
             Self::IdleMeanwhile => {
                 ("time waiting while the thread's CPUs were idle / time waiting for a CPU", "ratio")
             }

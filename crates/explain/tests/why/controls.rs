@@ -2,14 +2,16 @@
 //! Programs with nothing wrong, and limits that are not their fault.
 
 use crate::example::{
-    cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd, thread,
+    ELAPSED_S, cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd,
+    thread,
 };
-use crate::seeds::{Case, cpu_quota, rate_limiter};
+use crate::seeds::{Case, cpu_quota, rate_limiter, single_thread};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
-    InterfaceCounts, Observation, PeerActivity, SocketCounts, SocketKind, TcpCounts, Unread,
+    InterfaceCounts, Observation, PacketCount, PeerActivity, SocketCounts, SocketKind, TcpCounts,
+    Unread,
 };
 
 fn idle() -> Observation {
@@ -291,4 +293,53 @@ fn a_command_that_failed_at_once_has_no_cause() {
     seen.watched.ended = Some("exit status 1".to_owned());
     let findings = explain(&seen);
     assert_eq!((findings.len(), findings[0].cause), (1, CannotTell), "{}", findings[0].sentence);
+}
+
+/// Returns a saturated proxy that carries this many bytes per second in each direction.
+fn proxy(bytes_per_s: f64) -> Observation {
+    let mut seen = single_thread();
+    let segments = (bytes_per_s * ELAPSED_S / 1448.0 / 8.0) as u64;
+    for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        (tcp.bytes_received, tcp.bytes_acked) = (1448 * segments, 1448 * segments);
+        (tcp.segments_in, tcp.segments_out) = (segments, segments);
+    }
+    let counted = PacketCount {
+        packets: 16 * segments,
+        bytes: Some(16 * 1448 * segments),
+        counter: PacketCount::CONNECTIONS.to_owned(),
+    };
+    seen.packets = Some(counted);
+    seen.watched.line_bits_per_s = Some(10e9);
+    seen
+}
+
+#[test]
+fn a_line_carries_each_direction_by_itself() {
+    // 3 and 5.2 Gb/s each way, of 10.
+    for bytes_per_s in [375e6, 650e6] {
+        let finding = explain(&proxy(bytes_per_s)).swap_remove(0);
+        assert_eq!(finding.cause, SingleThread, "{}", finding.sentence);
+    }
+    // At 10 Gb/s each way, nothing is gained.
+    assert_ne!(explain(&proxy(1.2e9))[0].cause, SingleThread);
+}
+
+#[test]
+fn the_traffic_of_others_does_not_reach_the_line() {
+    let reached = |name: &str, seen: &mut Observation| {
+        seen.watched.line_bits_per_s = Some(10e9);
+        let busy =
+            InterfaceCounts { rx_bytes: (1.13e9 * ELAPSED_S) as u64, ..interface(name, 4_000_000) };
+        seen.interfaces = vec![busy];
+        seen.cpus[0].backlog_processed = 4_000_000;
+        explain(seen)[0].sentence.contains("reaches the requested line rate")
+    };
+    // The program's own rate is 16 Mb/s, or it has no sockets.
+    assert!(!reached("eth0", &mut proxy(2e6)));
+    assert!(!reached("eth0", &mut idle()));
+    assert!(reached("eth0", &mut proxy(1.2e9)));
+    assert!(!reached("lo", &mut proxy(1.2e9)));
+    let mut watched = proxy(1.2e9);
+    watched.watched.interface = Some("lo".to_owned());
+    assert!(reached("lo", &mut watched));
 }

@@ -4,6 +4,7 @@
 
 mod actions;
 mod arriving;
+mod background;
 mod brief;
 mod calls;
 mod connections;
@@ -28,5 +29,6 @@ mod servers;
 mod sharing;
 mod sleeping;
 mod table;
+mod uncounted;
 mod unseen;
 mod waiting;

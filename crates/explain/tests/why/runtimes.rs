@@ -70,6 +70,13 @@ fn a_collector_that_delays_replies_is_named() {
     seen.threads[1].name = "worker".to_owned();
     assert_ne!(first(&seen).cause, GarbageCollection);
     seen.threads[1].name = "G1 Conc#0".to_owned();
+    // Requests wait while all threads sleep, the collector's too, or at another server.
+    let mut elsewhere = seen.clone();
+    elsewhere.requests.as_mut().unwrap().pending_share = 1.0;
+    assert_eq!(first(&elsewhere).cause, CannotTell, "{}", first(&elsewhere).sentence);
+    let mut at_server = seen.clone();
+    at_server.requests.as_mut().unwrap().awaiting_share = 0.4;
+    assert_ne!(first(&at_server).cause, GarbageCollection);
     seen.requests = late(0.0);
     assert_ne!(first(&seen).cause, GarbageCollection);
 }

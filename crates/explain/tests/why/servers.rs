@@ -7,7 +7,8 @@ use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, NothingWrong, WaitingForPeer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
-    Observation, RequestCounts, SleepTime, SocketCounts, SocketKind, TcpCounts, WhyFinding,
+    Observation, PeerActivity, RequestCounts, SleepTime, SocketCounts, SocketKind, TcpCounts,
+    WhyFinding,
 };
 
 fn first(seen: &Observation) -> WhyFinding {
@@ -122,4 +123,47 @@ fn messages_on_a_unix_socket_may_be_replies() {
         vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.9, object: None, holder: None }];
     seen.threads = vec![busier, listener];
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
+}
+
+#[test]
+fn a_reply_that_takes_long_may_be_the_next_job() {
+    // A request per second, as in a long poll.
+    let finding = first(&reader(5, 5));
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("or has nothing to do"), "{}", finding.sentence);
+    // The server works on it.
+    let mut works = reader(5, 5);
+    works.sockets[0].peer_pid = Some(300);
+    let server = |cpus| PeerActivity { pid: 300, name: "api".to_owned(), cpus, cpu: Some(0) };
+    works.peers = vec![server(0.9)];
+    assert_eq!(first(&works).cause, WaitingForPeer, "{}", first(&works).sentence);
+    works.peers = vec![server(0.01)];
+    assert_eq!(first(&works).cause, CannotTell);
+    // A database takes queries, not polls.
+    let mut query = reader(5, 5);
+    query.sockets[0].remote = Some("10.0.0.3:5432".to_owned());
+    query.threads[0].asleep_on[0].object = Some("tcp 10.0.0.1:4000 to 10.0.0.3:5432".to_owned());
+    assert_eq!(first(&query).cause, WaitingForPeer, "{}", first(&query).sentence);
+    // Clients wait meanwhile.
+    let mut due = reader(5, 5);
+    due.requests = Some(requests(1.0, 1.0));
+    assert_eq!(first(&due).cause, WaitingForPeer, "{}", first(&due).sentence);
+}
+
+#[test]
+fn a_helper_that_asks_a_server_holds_up_no_clients() {
+    let helper = |awaiting: f64| {
+        let mut seen = reader(2000, 2000);
+        seen.threads[0].name = "metrics".to_owned();
+        let mut main = thread("server", 101, &[(User, 0.2), (Kernel, 0.2), (Asleep, 0.6)]);
+        let object = Some("[eventpoll]".to_owned());
+        main.asleep_on =
+            vec![SleepTime { on: "epoll_wait".to_owned(), share: 0.6, object, holder: None }];
+        main.voluntary_switches = 5_000;
+        seen.threads.push(main);
+        seen.requests = Some(requests(0.2, awaiting));
+        first(&seen).cause
+    };
+    assert_ne!(helper(0.0), WaitingForPeer);
+    assert_eq!(helper(0.6), WaitingForPeer);
 }

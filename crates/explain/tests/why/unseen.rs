@@ -177,6 +177,14 @@ fn memory_that_is_read_back_from_disk_is_named() {
     let finding = first(&seen);
     assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
     assert!(finding.sentence.contains("(16,000 per second)"), "{}", finding.sentence);
+    // Its sleeps were seen, and hardly any was outside of epoll_wait.
+    let mut mapped = seen.clone();
+    mapped.threads[0].asleep_on =
+        vec![sleep("epoll_wait", 0.49), sleep("folio_wait_bit_common", 0.01)];
+    assert_ne!(first(&mapped).cause, WaitingForStorage, "{}", first(&mapped).sentence);
+    mapped.threads[0].asleep_on =
+        vec![sleep("epoll_wait", 0.05), sleep("folio_wait_bit_common", 0.45)];
+    assert_eq!(first(&mapped).cause, WaitingForStorage, "{}", first(&mapped).sentence);
     seen.threads[0].major_faults = 80;
     assert_ne!(first(&seen).cause, WaitingForStorage);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::peers::other_ends;
 use super::*;
-use linerate_linux::network::{Listed, SocketMemory, TcpInfo};
+use linerate_linux::network::{Listed, PacketSocket, SocketMemory, TcpInfo};
 
 fn memory(drops: u32) -> Option<SocketMemory> {
     Some(SocketMemory { received: 0, receive_buffer: 212_992, send_buffer: 212_992, drops })

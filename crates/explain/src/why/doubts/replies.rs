@@ -30,6 +30,26 @@ pub(super) fn on_unix_servers(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
+/// Detects a thread that waits for a server on a TCP connection with few exchanges.
+pub(super) fn on_slow_servers(facts: &Facts<'_>) -> Option<Doubt> {
+    let (thread, share, sleep) =
+        most_asleep(facts, |thread| asked::on_slow_servers(facts, thread))?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or has \
+             nothing to do: it sleeps {} % of the time in {}, and sends at most a few messages per \
+             second there, as in a long poll, or a worker that asks for its next job.",
+            label(thread),
+            percent(share),
+            named(sleep)
+        ),
+        format!(
+            "See what it sends before each wait: strace -f -r -e trace=network,read,write -p {}",
+            thread.tid
+        ),
+    )
+}
+
 /// Detects a thread that waits for datagrams on a connected UDP socket, where as many arrive as are
 /// sent.
 pub(super) fn on_udp_peers(facts: &Facts<'_>) -> Option<Doubt> {

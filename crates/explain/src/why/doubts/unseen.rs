@@ -5,14 +5,14 @@
 use super::super::facts::Facts;
 use super::super::herd::Herd;
 use super::super::locks;
-use super::super::measure::is_go_monitor;
+use super::super::measure::{asleep_on_unlisted, is_go_monitor};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::{grouped, three_digits};
-use linerate_record::why::{SleepTime, SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState};
 use std::collections::BTreeMap;
 
 /// Detects a packet socket whose drop counter only its owner can read. All packets of the interface
@@ -37,6 +37,68 @@ pub(super) fn unread_ring(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         "Read the program's own count of dropped packets (tcpdump prints it on exit), or see \
          whether the program handles more packets with a ring 10 times as large (tcpdump -B)",
+    )
+}
+
+/// Detects an XDP socket whose drop counters only its owner can read.
+pub(super) fn unread_xdp(facts: &Facts<'_>) -> Option<Doubt> {
+    let mut sockets = facts.observation.sockets.iter();
+    let socket = sockets.find(|one| one.kind == SocketKind::Xdp && one.drops.is_none())?;
+    let works = facts.busiest().map_or_else(String::new, |thread| {
+        let on_cpu = percent(thread.share_of(ThreadState::is_on_cpu));
+        format!(" Thread {} is on a CPU {on_cpu} % of the time.", label(thread))
+    });
+    Doubt::new(
+        format!(
+            "Cannot tell how many packets the program receives, and how many are lost at its XDP \
+             socket on {}: only the program can read that count (XDP_STATISTICS), or a kernel with \
+             the module xdp_diag.{works}",
+            socket.local
+        ),
+        "Read the program's own counts of packets and of drops (ss --xdp -e prints those of the \
+         kernel, with xdp_diag), or see whether it handles more packets with larger rings",
+    )
+}
+
+/// Detects a program that waits for input on sockets of which no list is read: netlink, SCTP,
+/// vsock, CAN.
+pub(super) fn unlisted_sockets(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of the thread's time, and minimum number of sleeps per second of a thread
+    /// other than the busiest.
+    const MUCH: f64 = 0.3;
+    const SLEEPS_PER_S: f64 = 5.0;
+    // A brief TCP connection may be in no list, either.
+    let accepts = facts.protocol("Tcp.PassiveOpens").is_none_or(|accepted| accepted > 0);
+    let may_be_brief = |one: &SocketCounts| match one.kind {
+        SocketKind::Tcp => true,
+        SocketKind::TcpListen => accepts,
+        _ => false,
+    };
+    let is_brief =
+        facts.is_unread("tcp_segments") || facts.observation.sockets.iter().any(may_be_brief);
+    if is_brief || facts.packets().is_some_and(|packets| packets > 0) {
+        return None;
+    }
+    let busiest = facts.busiest().map(|thread| thread.tid);
+    let is_active = |one: &&ThreadActivity| {
+        Some(one.tid) == busiest || one.voluntary_switches as f64 >= SLEEPS_PER_S * facts.elapsed()
+    };
+    let active = facts.observation.threads.iter().filter(is_active);
+    let waits = active.map(|thread| (thread, asleep_on_unlisted(thread)));
+    let (thread, share) = waits.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if share < MUCH {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell whether the program keeps up: thread {} waits {} % of the time for input \
+             on a socket that no list has. Unless it is open only briefly, it is neither TCP, UDP, \
+             packet nor Unix (but netlink, SCTP, vsock or CAN), and nothing is counted there.",
+            label(thread),
+            percent(share)
+        ),
+        "Look for drops in the program's own statistics, in the column Drops of /proc/net/netlink, \
+         or in /proc/net/netfilter/nfnetlink_queue (NFQUEUE)",
     )
 }
 

@@ -44,8 +44,9 @@ impl Facts<'_> {
         }
     }
 
-    /// Returns whether a thread reads its sockets too rarely to be polling them. Each poll is a
-    /// system call, so a polling thread makes many per packet and spends much of its time in them.
+    /// Returns whether a thread reads its sockets too rarely to be polling them. Each poll of a
+    /// socket is a system call, so a polling thread makes many per packet and spends much of its
+    /// time in them. A thread that polls memory makes none, but it does not read the sockets.
     /// `kernel` is the kernel fraction of its CPU time.
     pub(super) fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
         /// Minimum kernel fraction of the CPU time of a thread that polls with system calls; such
@@ -58,6 +59,50 @@ impl Facts<'_> {
         let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
         // The packets of connections that are closed after one request are not counted.
         let passes = packets.is_some() || self.accepts();
-        self.uses_stack() && passes && kernel <= KERNEL && is_seldom
+        self.uses_stack()
+            && passes
+            && kernel <= KERNEL
+            && is_seldom
+            && (self.is_awaited() || self.may_read_sockets(thread, kernel))
+    }
+
+    /// Returns whether clients wait for a reply nearly all the time, and for no other server: some
+    /// thread that is always on a CPU works for them.
+    fn is_awaited(&self) -> bool {
+        /// Minimum fraction of readings with a pending request.
+        const MOST: f64 = 0.9;
+        /// Maximum fraction of readings in which the program waits for another server, too.
+        const AWAITING: f64 = 0.3;
+        /// Minimum number of readings.
+        const READINGS: u64 = 5;
+        self.observation.requests.as_ref().is_some_and(|one| {
+            one.readings >= READINGS && one.pending_share >= MOST && one.awaiting_share <= AWAITING
+        })
+    }
+
+    /// Returns whether a thread that never sleeps may be the one that reads the program's sockets,
+    /// rather than one that polls memory: a ring that another thread fills, or a port of a NIC next
+    /// to a control connection.
+    fn may_read_sockets(&self, thread: &ThreadActivity, kernel: f64) -> bool {
+        /// Minimum kernel fraction of the CPU time, and minimum number of calls per packet, of a
+        /// thread that reads and writes sockets.
+        const KERNEL: f64 = 0.005;
+        const CALLS: f64 = 0.01;
+        /// Maximum CPU time per packet, in seconds. Clients of a slower program wait for it.
+        const MOST_S: f64 = 0.01;
+        /// The same for the only thread of a process, which polls no memory that another fills.
+        const MOST_ALONE_S: f64 = 0.1;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let ran_s = thread.share_of(ThreadState::is_on_cpu) * thread.elapsed_s;
+        let calls = thread.system_calls.zip(packets);
+        let of_process = self.observation.threads.iter().filter(|one| one.pid == thread.pid);
+        let is_alone = self.observation.threads_left_out == 0 && of_process.count() == 1;
+        if is_alone && packets.is_none_or(|packets| ran_s <= MOST_ALONE_S * packets) {
+            return true;
+        }
+        kernel >= KERNEL
+            && calls.is_none_or(|(calls, packets)| calls as f64 >= CALLS * packets)
+            && packets.is_none_or(|packets| ran_s <= MOST_S * packets)
+            && !self.others_handle_packets(thread)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the threads that read a socket.
 
+use super::super::waits::{Wait, time_in};
 use super::Facts;
 use linerate_record::why::{SocketCounts, ThreadActivity};
 
@@ -39,5 +40,28 @@ impl<'a> Facts<'a> {
         (1.0..interface.rx_packets as f64 * (1.0 - READ)).contains(&(drops as f64))
             && queue >= FULL * buffer as f64
             && queue < socket.receive_queue_max as f64
+    }
+
+    /// Returns whether other threads, which sleep when they have no input, handle most packets,
+    /// while this thread never waits for input.
+    pub(in super::super) fn others_handle_packets(&self, thread: &ThreadActivity) -> bool {
+        /// Minimum fraction of time waiting for input.
+        const WAITS: f64 = 0.3;
+        /// Minimum CPU demand of these threads together, in CPUs.
+        const WORKS: f64 = 0.05;
+        /// Minimum number of their sleeps per packet. A thread that answers each request by itself
+        /// sleeps 0.5 times per packet, as requests and replies both count.
+        const PER_PACKET: f64 = 0.2;
+        let Some(packets) = self.packets().filter(|packets| *packets > 0) else { return false };
+        if time_in(thread, Wait::Input).is_some_and(|share| share > 0.0) {
+            return false;
+        }
+        let waits = |share: Option<f64>| share.is_some_and(|share| share >= WAITS);
+        let is_other =
+            |other: &&ThreadActivity| other.tid != thread.tid && waits(time_in(other, Wait::Input));
+        let others = || self.observation.threads.iter().filter(is_other);
+        let demand: f64 = others().map(|one| self.part_of_window(one) * one.demand()).sum();
+        let sleeps: u64 = others().map(|one| one.voluntary_switches).sum();
+        demand >= WORKS && sleeps as f64 >= PER_PACKET * packets as f64
     }
 }

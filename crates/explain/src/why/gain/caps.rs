@@ -6,14 +6,42 @@ use super::super::facts::{Facts, Subject};
 use super::super::losses::{before_ip, vanished};
 use super::{returned, room};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{ThreadActivity, ThreadState};
+use linerate_record::why::{PacketCount, ThreadActivity, ThreadState};
 
 /// Returns the gain in percent at which the requested line rate is reached.
 pub(super) fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     let line = facts.observation.watched.line_bits_per_s?;
+    let rate = wire_rate(facts).filter(|rate| *rate > 0.0)?;
+    Some((100.0 * (line / rate - 1.0)).max(0.0))
+}
+
+/// Returns the rate in bits per second at which the program's packets would fill an Ethernet link,
+/// in the direction that carries more; `None` if their bytes were not counted.
+pub(in super::super) fn wire_rate(facts: &Facts<'_>) -> Option<f64> {
     let count = facts.observation.packets.as_ref()?;
-    let rate = 8.0 * count.wire_bytes()? * count.packets as f64 / facts.elapsed();
-    (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
+    let both = 8.0 * count.wire_bytes()? * count.packets as f64 / facts.elapsed();
+    Some(both * busier_direction(facts, count))
+}
+
+/// Returns the part of the busier direction in a count of packets; 1 for counters of one direction.
+fn busier_direction(facts: &Facts<'_>, count: &PacketCount) -> f64 {
+    /// Bytes of a segment's headers on a link: TCP with timestamps, IPv4, and Ethernet with
+    /// preamble, FCS and gap.
+    const AROUND: f64 = 32.0 + 20.0 + 14.0 + 24.0;
+    let part = |one: f64, other: f64| match one + other {
+        all if all > 0.0 => one.max(other) / all,
+        _ => 1.0,
+    };
+    if count.counter == PacketCount::CONNECTIONS {
+        let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
+        let on_link = |bytes: u64, segments: u64| bytes as f64 + AROUND * segments as f64;
+        let received = tcps().map(|tcp| on_link(tcp.bytes_received, tcp.segments_in)).sum();
+        let sent = tcps().map(|tcp| on_link(tcp.bytes_acked, tcp.segments_out)).sum();
+        return part(received, sent);
+    }
+    let tunnel = count.counter.strip_prefix("packets through ");
+    let tunnel = facts.observation.interfaces.iter().find(|one| Some(one.name.as_str()) == tunnel);
+    tunnel.map_or(1.0, |one| part(one.rx_bytes as f64, one.tx_bytes as f64))
 }
 
 /// Returns the gain in percent at which a receiver of datagrams or frames receives everything that

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes the totals that the measures are based on, over the whole observation.
 
-use super::super::asked::on_asked_servers;
+use super::super::asked::{on_asked_by_udp, on_asked_servers};
 use super::super::facts::{Facts, Subject, share, share_of};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
@@ -128,9 +128,17 @@ pub(super) fn of_rate(bytes: f64, rate: f64, tcp: &TcpCounts) -> Estimate {
     Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) }
 }
 
-/// Like [`on_asked_servers`], but `None` if the thread's system calls could not be read.
+/// Like [`on_asked_servers`], but `None` if the thread's system calls could not be read. Of threads
+/// other than the busiest, waits on TCP connections do not count if hardly any client waits
+/// meanwhile.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    (!thread.asleep_on.is_empty()).then(|| share(on_asked_servers(facts, thread)))
+    /// Fraction of readings below which clients do not wait for the servers.
+    const SELDOM: f64 = 0.1;
+    let is_busiest = facts.busiest().is_some_and(|busiest| busiest.tid == thread.tid);
+    let awaiting = requests::awaiting_servers(facts);
+    let is_helper = !is_busiest && awaiting.is_some_and(|awaiting| awaiting.high < SELDOM);
+    let asleep = if is_helper { on_asked_by_udp } else { on_asked_servers };
+    (!thread.asleep_on.is_empty()).then(|| share(asleep(facts, thread)))
 }
 
 /// Returns the number of page faults over all threads.
@@ -144,11 +152,15 @@ pub(super) fn major_faults(facts: &Facts<'_>) -> u64 {
 }
 
 /// Returns the fraction of time that a thread sleeps in page faults that read from disk: each one
-/// is a sleep, and all sleeps are assumed to be equally long.
+/// is a sleep, and all sleeps are assumed to be equally long. If the calls in which it sleeps were
+/// read, it is at most the time in none that waits for input, threads or timers.
 pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
     let sleeps = thread.voluntary_switches.max(thread.major_faults).max(1);
     let asleep = thread.share_of(|state| state == ThreadState::Asleep);
-    asleep * thread.major_faults as f64 / sleeps as f64
+    let by_number = asleep * thread.major_faults as f64 / sleeps as f64;
+    let in_faults = [Wait::Storage, Wait::Other, Wait::Unknown];
+    let known: Option<f64> = in_faults.into_iter().map(|wait| time_in(thread, wait)).sum();
+    known.map_or(by_number, |known| by_number.min(known))
 }
 
 /// Returns whether a thread is the monitor of the Go runtime, which sleeps on a timer and has no
@@ -176,6 +188,17 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
     let has_no_timers =
         |other: &ThreadActivity| time_in(other, Wait::Timer).is_none_or(|timer| timer < HARDLY);
     works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
+}
+
+/// Returns the mean fraction of time that working threads sleep on futexes; `None` if no sleep was
+/// read.
+pub(super) fn asleep_on_futex(facts: &Facts<'_>) -> Option<Estimate> {
+    let working: Vec<_> = facts.working().collect();
+    let sleeps = working.iter().flat_map(|thread| &thread.asleep_on);
+    let on_futex = sleeps.filter(|sleep| sleep.on.contains("futex"));
+    let sum: f64 = on_futex.map(|sleep| sleep.share).sum();
+    let is_read = facts.observation.threads.iter().any(|thread| !thread.asleep_on.is_empty());
+    is_read.then(|| share(sum / working.len().max(1) as f64))
 }
 
 /// Returns the mean fraction of time that working threads sleep on locks: on mutexes or, if all
@@ -414,10 +437,15 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
 /// short a time to be listed, as those of DNS lookups are; 0 if no socket was listed. The sockets
 /// on which a program receives packets last longer.
 pub(super) fn on_unlisted(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    const UNLISTED: &str = "socket";
-    if facts.observation.sockets.is_empty() || facts.is_unread("sockets_and_drivers") {
-        return 0.0;
+    match facts.observation.sockets.is_empty() || facts.is_unread("sockets_and_drivers") {
+        true => 0.0,
+        false => asleep_on_unlisted(thread),
     }
+}
+
+/// Returns the fraction of time that a thread waits for input on sockets that are in no list.
+pub(in super::super) fn asleep_on_unlisted(thread: &ThreadActivity) -> f64 {
+    const UNLISTED: &str = "socket";
     let sleeps = thread.asleep_on.iter().filter(|one| one.object.as_deref() == Some(UNLISTED));
     sleeps.filter(|sleep| wait_of(sleep) == Wait::Input).map(|sleep| sleep.share).sum()
 }

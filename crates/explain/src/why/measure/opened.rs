@@ -30,18 +30,31 @@ pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
     let may_open = facts.is_unread("tcp_segments")
         || sockets.iter().any(|socket| socket.kind == SocketKind::TcpListen)
         || connections.any(|socket| socket.reads.is_none() || socket.reads < most);
-    // Threads that were not observed may have set them up.
-    let ended = facts.observation.ended_threads_cpus.map(|_| ended_cpus(facts));
-    let is_whole = facts.observation.threads_left_out == 0 && ended.is_some_and(|it| it < ENDED);
+    let is_whole = is_whole(facts);
     let calls = system_calls(facts).and_then(|(_, most)| most).filter(|_| is_whole);
     let has_called = calls.is_none_or(|calls| calls >= CALLS * opened);
     let has_time = !is_whole || has_time_for(facts, opened);
     (may_open && has_called && has_time).then_some(opened)
 }
 
+/// Returns whether the program may have opened or accepted the connections of its network
+/// namespace: [`own_opened`], whose time in the kernel is known to 2 % of a CPU only, and its run
+/// time, which is exact, suffices to set them up. Many programs listen and hardly ever run.
+pub(super) fn may_have_opened(facts: &Facts<'_>) -> bool {
+    let (least, ..) = CONNECTION_S;
+    let ran = || facts.used_cpus() * facts.elapsed();
+    own_opened(facts).is_some_and(|opened| !is_whole(facts) || ran() >= opened as f64 * least)
+}
+
 /// Returns the cost of establishing connections.
 pub(super) fn cost(facts: &Facts<'_>) -> Option<Estimate> {
     of_used(facts, own_opened(facts)?, CONNECTION_S)
+}
+
+/// Returns whether all threads were observed. Others may have set connections up, too.
+fn is_whole(facts: &Facts<'_>) -> bool {
+    let ended = facts.observation.ended_threads_cpus.map(|_| ended_cpus(facts));
+    facts.observation.threads_left_out == 0 && ended.is_some_and(|it| it < ENDED)
 }
 
 /// Returns whether the program's time in the kernel suffices to set up this many connections, given

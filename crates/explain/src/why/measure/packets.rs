@@ -5,6 +5,7 @@ use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
 use super::super::losses::{bad_checksums, discarded, fragmented, table_full, vanished};
 use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
+use super::opened::may_have_opened;
 use super::{Measure, received};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
@@ -103,7 +104,7 @@ impl Measure {
                 let limit = qdisc.rate_bits_per_s.filter(|rate| *rate > 0.0)?;
                 Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
             }
-            Self::OwnTraffic => own_traffic(facts, qdisc.bytes),
+            Self::OwnTraffic => own_traffic(facts, qdisc),
             Self::FilterLoss if facts.uses_stack() => {
                 let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
                 counted(drops, (drops + facts.packets()?).max(1) as f64)
@@ -249,22 +250,54 @@ fn peers_here(facts: &Facts<'_>, cpu: &CpuCounts) -> Estimate {
 
 /// Returns the fraction of the bytes through a queueing discipline that the program sent; 1 if it
 /// may have sent bytes that no socket counts: in datagrams, or on connections that have ended.
-fn own_traffic(facts: &Facts<'_>, all: u64) -> Option<Estimate> {
-    let sends_datagrams = |kind| {
-        matches!(kind, SocketKind::Udp | SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw)
-    };
-    let are_counted = !facts.observation.sockets.iter().any(|socket| sends_datagrams(socket.kind));
-    if !are_counted || !are_lasting(facts) || all == 0 {
+fn own_traffic(facts: &Facts<'_>, qdisc: &QdiscCounts) -> Option<Estimate> {
+    /// Fraction of the bytes below which datagrams hardly matter.
+    const FEW: f64 = 0.1;
+    let passes_ip = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp | SocketKind::Raw);
+    let are_counted = !facts.observation.sockets.iter().any(|socket| passes_ip(socket.kind));
+    if !are_counted || !are_lasting(facts) || qdisc.bytes == 0 {
         return Some(Estimate::exactly(1.0));
     }
-    Some(Estimate::exactly((sent_away(facts) as f64 / all as f64).min(1.0)))
+    let known = (sent_away(facts) as f64 / qdisc.bytes as f64).min(1.0);
+    let in_datagrams = datagrams_through(facts, qdisc);
+    if in_datagrams > FEW {
+        return Some(Estimate::exactly(1.0));
+    }
+    Some(Estimate { high: (known + in_datagrams).min(1.0), ..Estimate::exactly(known) })
 }
 
-/// Returns whether connections last long enough for their bytes to be counted.
+/// Returns the largest fraction of the bytes through a queueing discipline that the program may
+/// have sent in datagrams; 0 if it has no UDP sockets. Two bounds are known. The datagrams of the
+/// network namespace are at most of the largest size. And a packet that waits in the queueing
+/// discipline is also in its socket's send queue, so that the program has the same part of the
+/// bytes that wait as of those that pass (Little's law).
+fn datagrams_through(facts: &Facts<'_>, qdisc: &QdiscCounts) -> f64 {
+    /// Largest datagram, also if the kernel or the NIC cuts it into packets, in bytes.
+    const LARGEST: f64 = 65_535.0;
+    /// Maximum ratio of the mean queue to the queue at the end of the window, as assumed.
+    const VARIES: f64 = 3.0;
+    let sockets = &facts.observation.sockets;
+    let udp: Vec<_> = sockets.iter().filter(|one| one.kind == SocketKind::Udp).collect();
+    if udp.is_empty() {
+        return 0.0;
+    }
+    let sent = facts.datagrams("OutDatagrams").map_or(f64::INFINITY, |sent| sent as f64);
+    let by_count = LARGEST * sent / qdisc.bytes.max(1) as f64;
+    let are_read = udp.iter().all(|socket| Facts::readings(socket).is_some());
+    let waiting: f64 = udp.iter().map(|socket| socket.send_queue_mean).sum();
+    let by_queue = match qdisc.queued_bytes {
+        queued if queued > 0 && are_read => VARIES * waiting / queued as f64,
+        _ => f64::INFINITY,
+    };
+    by_count.min(by_queue)
+}
+
+/// Returns whether the program's connections last long enough for their bytes to be counted.
 fn are_lasting(facts: &Facts<'_>) -> bool {
     /// Connections per second above which many are assumed to have ended.
     const OPENED: f64 = 2.0;
-    opened(facts).is_some_and(|opened| opened as f64 <= OPENED * facts.elapsed())
+    let Some(opened) = opened(facts) else { return false };
+    opened as f64 <= OPENED * facts.elapsed() || !may_have_opened(facts)
 }
 
 /// Returns the bytes that the program sent on connections to other machines.

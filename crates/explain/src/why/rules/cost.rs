@@ -3,9 +3,11 @@
 
 use super::super::functions::Group;
 use super::super::gain::GainModel;
-use super::super::measure::Measure as M;
+use super::super::measure::{Measure as M, PENDING};
 use super::loss::{OWN, OWN_SOURCE};
-use super::{A_TENTH, Condition, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
+use super::{
+    A_TENTH, Condition, KERNEL_SAMPLES, Next, PENDING_SOURCE, Rule, Scope, at_least, at_most,
+};
 use linerate_record::why::Cause;
 
 /// Causes more specific than `processing_cost`, which merely says that the program's own work takes
@@ -398,6 +400,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Saturation, 0.85, FULL),
             at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_least(M::PacketRate, 1.0, "packets must be flowing"),
+            at_least(M::Pending, PENDING, PENDING_SOURCE),
             at_most(M::KernelShare, 0.4, "above that, the kernel's work dominates"),
             at_least(M::NamedFunctions, 0.5, "without symbols, copies look like packet processing"),
             at_most(

@@ -2,8 +2,8 @@
 //! Causes that take CPU time away from a thread.
 
 use super::super::gain::GainModel;
-use super::super::measure::Measure as M;
-use super::{Next, Rule, Scope, at_least, at_most};
+use super::super::measure::{Measure as M, PENDING};
+use super::{Next, PENDING_SOURCE, Rule, Scope, at_least, at_most};
 use linerate_record::why::{Cause, ThreadState};
 
 /// Smallest share of lost time that sampled accounting can distinguish from zero.
@@ -255,6 +255,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Busy, 0.85, "fully busy, within the 10 % error of kernel accounting"),
             at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_most(M::WorkingThreads, 1.0, "the only thread doing work"),
+            at_least(M::OfWork, 0.6, "below that, the other threads together do as much"),
+            at_least(M::Pending, PENDING, PENDING_SOURCE),
             at_least(M::IdleCpus, 0.3, "below that, no CPU has room for a second thread"),
             at_least(
                 M::Flows,

@@ -4,6 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::requests::DELAYED;
 use super::{A_TENTH, KERNEL_SAMPLES, Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -80,6 +81,12 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::GarbageShare, 0.2, "20 % of the CPU time"),
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
             at_least(M::LateReplies, 0.03, "3 % of the readings"),
+            at_most(
+                M::RepliesDelayed,
+                DELAYED,
+                "above that, requests wait while all threads sleep, the collector's too",
+            ),
+            at_most(M::AwaitingServers, 0.3, "above that, requests wait for other servers"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
