@@ -417,6 +417,7 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
         "kernel_copy" => M::Functions(Group::KernelCopy),
         "kernel_lock" => M::Functions(Group::KernelLock),
         "user_lock" => M::Functions(Group::UserLock),
+        "user_lock_wait" => M::Functions(Group::UserLockWait),
         "connection_time" => M::ConnectionTime,
         "in_crypto" => M::Crypto,
         "soft_crypto" => M::Functions(Group::SoftwareCrypto),
