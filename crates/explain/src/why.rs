@@ -264,7 +264,7 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
 }
 
 /// Returns whether a limit is none that could be removed: a rate limit that is not significantly
-/// below the line rate that the user requested, or a path that is limited by the program's own link.
+/// below the line rate that the user requested, or a path limited by the machine's own link.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     /// Relative tolerance between a limiter's rate and line rate, which count headers differently.
     const ERROR: f64 = 0.1;

@@ -82,7 +82,8 @@ pub enum GainModel {
     MoreOnTheWay,
     /// The gain measured elsewhere, in percent (low, likely and high), with the source.
     AsMeasured([f64; 3], &'static str),
-    /// Like the given model, for the part of the connections with at least this value of the measure.
+    /// Like the given model, for the part of the connections with at least this value of the
+    /// measure.
     OfConnections(&'static Self, Measure, f64),
     /// Like the given model, which covers only part of the effect: the high end is unknown. The low
     /// end is limited by the idle time of the CPUs, as if everything on the machine scaled.

@@ -3,10 +3,11 @@
 
 use crate::doubts::{assert_doubt, server};
 use crate::example::{interface, observation, packets, requests, sender, socket, thread};
-use crate::seeds::protocols;
+use crate::seeds::{protocols, socket_buffer};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
-    CannotTell, NagleDelay, NothingWrong, PathBandwidth, SlowReceiver, WaitingForStorage,
+    CannotTell, NagleDelay, NothingWrong, PathBandwidth, SlowReceiver, SocketBuffer,
+    WaitingForStorage,
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
@@ -145,6 +146,23 @@ fn asynchronous_reads_of_files_are_no_wait_for_packets() {
     };
     assert_eq!(with("io_getevents"), WaitingForStorage);
     assert_eq!(with("epoll_wait"), NothingWrong);
+}
+
+#[test]
+fn requests_of_files_in_an_io_uring_are_no_wait_for_packets() {
+    let with = |on_disk: f64| {
+        let mut seen = socket_buffer();
+        seen.threads[0].asleep_on = vec![sleep("io_uring_enter", Some("[io_uring]"), 0.46)];
+        let mut worker = thread("iou-wrk-100", 101, &[(Kernel, 0.02), (Asleep, 0.98)]);
+        worker.asleep_on = vec![
+            sleep("folio_wait_bit_common", None, on_disk),
+            sleep("io_wq_worker", None, 0.98 - on_disk),
+        ];
+        seen.threads.push(worker);
+        explain(&seen).swap_remove(0).cause
+    };
+    assert_eq!(with(0.0), SocketBuffer);
+    assert_ne!(with(0.4), SocketBuffer);
 }
 
 #[test]

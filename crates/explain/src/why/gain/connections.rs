@@ -8,9 +8,9 @@ use super::super::roles::{has_requests, is_accepted};
 use linerate_record::stats::Estimate;
 use linerate_record::why::SocketCounts;
 
-/// Scales a gain on the connection `subject` to the program: to the part of its connections on which
-/// `measure` is at least `least`. If the program's clients wait for replies meanwhile, they may all
-/// wait for the few connections on which it queries its servers, so only these count.
+/// Scales a gain on the connection `subject` to the program: to the part of its connections on
+/// which `measure` is at least `least`. If the program's clients wait for replies meanwhile, they
+/// may all wait for the few connections on which it queries its servers, so only these count.
 pub(super) fn of_connections(
     facts: &Facts<'_>,
     subject: Subject<'_>,

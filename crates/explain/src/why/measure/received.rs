@@ -5,9 +5,10 @@ use super::super::facts::{Facts, Subject};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{InterfaceCounts, PacketCount, SocketKind};
 
-/// Returns the packets received by the program relative to those received by an interface,
-/// for the program as a whole by IP in its network namespace or, for other subjects, by all CPUs; `None` if they were not counted. If other interfaces received
-/// packets too, the program's may be among those.
+/// Returns the packets received by the program relative to those received by an interface, for the
+/// program as a whole by IP in its network namespace or, for other subjects, by all CPUs; `None` if
+/// they were not counted. If other interfaces received packets too, the program's may be among
+/// those.
 pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estimate> {
     let observation = facts.observation;
     if observation.watched.interface.is_some() {
