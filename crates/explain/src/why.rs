@@ -39,7 +39,7 @@ pub use measure::Measure;
 pub use waits::{Wait, wait_of};
 pub use workers::explain_run;
 
-use self::rules::{Next, Rule, Verdict, rules, subjects};
+use self::rules::{Condition, Next, Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, Observation, WhyFinding};
 
@@ -221,13 +221,20 @@ fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> Applied<'a> {
         } else if rule.conditions.iter().all(|one| one.is_met_by_value(facts, subject)) {
             keep_best(&mut likely, subject);
         }
-        let symptoms = &verdicts[..rule.symptoms];
-        is_suspect |= rule.symptoms > 0
-            && symptoms.iter().all(|verdict| *verdict == Verdict::Holds)
-            && !verdicts.contains(&Verdict::Fails)
-            && verdicts.contains(&Verdict::Unread);
+        is_suspect |= may_hold(rule, &verdicts, |condition| condition.is_open(facts, subject));
     }
     Applied { best, is_suspect, likely }
+}
+
+/// Returns whether a rule's symptoms are present, and none of its other conditions fails, but some
+/// could not be read. A lower bound below the threshold is no reading.
+fn may_hold(rule: &Rule, verdicts: &[Verdict], is_open: impl Fn(&Condition) -> bool) -> bool {
+    let (symptoms, others) = verdicts.split_at(rule.symptoms);
+    let conditions = rule.conditions[rule.symptoms..].iter();
+    rule.symptoms > 0
+        && symptoms.iter().all(|verdict| *verdict == Verdict::Holds)
+        && others.iter().any(|verdict| *verdict != Verdict::Holds)
+        && conditions.zip(others).all(|(one, verdict)| *verdict != Verdict::Fails || is_open(one))
 }
 
 /// Returns whether `one` sorts before `other`: by decreasing gain, then by name. This keeps the
@@ -257,11 +264,14 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
     }
 }
 
-/// Returns whether a rate limit is intended: it is not significantly below the line rate that the
-/// user requested.
+/// Returns whether a limit is none that could be removed: a rate limit that is not significantly
+/// below the line rate that the user requested, or a path limited by the machine's own link.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     /// Relative tolerance between a limiter's rate and line rate, which count headers differently.
     const ERROR: f64 = 0.1;
+    if held.rule.cause == Cause::PathBandwidth && rest::full_link(facts).is_some() {
+        return true;
+    }
     let limit = match held.subject {
         Subject::Qdisc(_, qdisc) => qdisc.rate_bits_per_s,
         Subject::Socket(socket) if held.rule.cause == Cause::RateLimiter => {

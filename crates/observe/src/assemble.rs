@@ -7,6 +7,7 @@ mod missing;
 use crate::Request;
 use crate::budget::budget;
 use crate::packets::{Counts, choose, hidden_tunnels};
+use crate::ports::local_ports;
 use crate::profiling::{Profiled, Profiling};
 use crate::quotas::is_by_session;
 use crate::sampler::CpuProfile;
@@ -97,6 +98,7 @@ pub(crate) fn assemble(
         sockets,
         requests,
         unix_clients,
+        local_ports: local_ports(root, &watching.namespace),
         peers,
         program,
         events: profiled.events,

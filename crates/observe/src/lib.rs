@@ -29,6 +29,7 @@ mod memory;
 mod mutex;
 mod namespace;
 mod packets;
+mod ports;
 mod procfs;
 pub mod profile;
 mod profiling;

@@ -166,6 +166,7 @@ impl Sleepers {
             // io_uring workers make no system calls of their own.
             Some(_) if thread.name.starts_with(URING_WORKER) => None,
             Some(_) if thread.is_stopped(root) => Some(Place::of(SleepTime::STOPPED)),
+            Some(InCall::Call { .. }) if is_short_of_memory(root, thread, &folder) => None,
             Some(InCall::Call { number, arguments }) => {
                 let found = self.reader.place_of(root, (pid, tid), number, arguments);
                 found.map(|(place, of)| {
@@ -177,7 +178,7 @@ impl Sleepers {
             None => {
                 // The call is unreadable. Only the thread's state at the last read shows whether it
                 // sleeps.
-                if !thread.is_asleep() {
+                if matches!(thread.state(), None | Some('R')) {
                     return;
                 }
                 is_frozen.then(|| Place::of(SleepTime::FROZEN))
@@ -237,6 +238,13 @@ impl Sleepers {
     pub(crate) fn were_refused(&self) -> bool {
         self.samples.values().any(|samples| samples.is_refused)
     }
+}
+
+/// Returns whether the kernel holds up a thread at the end of a system call because memory is
+/// short, or its control group is above `memory.high`. Only a thread in an uninterruptible sleep
+/// can be held up.
+fn is_short_of_memory(root: &Root, thread: &Thread, folder: &str) -> bool {
+    thread.state() == Some('D') && SleepTime::MEMORY.contains(&wait_channel(root, folder).as_str())
 }
 
 /// Determines the objects that system calls wait for.
@@ -378,6 +386,24 @@ mod tests {
         assert!(sleepers.samples.keys().all(|(_, tid)| tid % 2 == 0));
         let of_tid = |tid: u32| threads.followed(1, tid).map(|thread| sleepers.samples(thread));
         assert_eq!([of_tid(2), of_tid(1)], [Some(PER_TICK as u64), Some(0)]);
+    }
+
+    #[test]
+    fn a_thread_short_of_memory_waits_in_no_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let seen = |state: char, channel: &str| {
+            let task = "proc/1/task/1";
+            put(&root, &format!("{task}/stat"), &format!("1 (a) {state} {}", "0 ".repeat(49)));
+            put(&root, &format!("{task}/schedstat"), "1 0 1\n");
+            put(&root, &format!("{task}/wchan"), channel);
+            let mut threads = Threads::default();
+            threads.look(&root, &[1], 0, 0);
+            is_short_of_memory(&root, &threads.all[0], task)
+        };
+        assert!(seen('D', "mem_cgroup_handle_over_high"));
+        assert!(!seen('D', "folio_wait_bit_common"));
+        assert!(!seen('S', "mem_cgroup_handle_over_high"));
     }
 
     #[test]

@@ -133,9 +133,9 @@ impl Thread {
         self.was_stopped && read(root, self, 0).is_some_and(|now| now.stat.is_stopped())
     }
 
-    /// Returns whether the thread was asleep at the last read.
-    pub(crate) fn is_asleep(&self) -> bool {
-        !self.has_ended && self.last.stat.state != 'R'
+    /// Returns the state at the last read, as in /proc/PID/stat; `None` if the thread has ended.
+    pub(crate) fn state(&self) -> Option<char> {
+        (!self.has_ended).then_some(self.last.stat.state)
     }
 
     /// Returns whether the thread still exists and is read every slice.

@@ -9,6 +9,7 @@
 mod findings;
 pub mod ledger;
 mod packets;
+mod ports;
 mod tcp;
 mod threads;
 
@@ -18,6 +19,7 @@ pub use packets::{
     Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, RequestCounts,
     SocketCounts, SocketKind,
 };
+pub use ports::LocalPorts;
 pub use tcp::TcpCounts;
 pub use threads::{
     FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SchedulingPolicy, SharedLine, SleepTime,
@@ -90,6 +92,10 @@ pub struct Observation {
     /// packets; `null` if these sockets could not be listed, and in older records.
     #[serde(default)]
     pub unix_clients: Option<u64>,
+    /// Local ports for TCP connections; `null` if the program is in another network namespace than
+    /// the observer, and in older records.
+    #[serde(default)]
+    pub local_ports: Option<LocalPorts>,
     /// Local processes at the other end of the program's connections, most CPU time first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
@@ -135,6 +141,16 @@ impl Observation {
         const FULL: [&str; 4] =
             ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
         FULL.iter().filter_map(|name| self.protocols.get(*name)).sum()
+    }
+
+    /// Returns whether the program may use TCP: it has such sockets, none of its sockets are known,
+    /// or its connections end before they are read.
+    pub fn may_use_tcp(&self) -> bool {
+        let is_tcp =
+            |one: &SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
+        self.sockets.is_empty()
+            || self.sockets.iter().any(is_tcp)
+            || self.unread.iter().any(|unread| unread.what == "tcp_segments")
     }
 
     /// Returns the number of connection attempts that listening sockets in the program's network

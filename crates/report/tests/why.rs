@@ -182,6 +182,7 @@ fn example() -> WhyReport {
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,
+        local_ports: None,
         sched_autogroup: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],

@@ -6,59 +6,76 @@
 mod brief;
 mod busy_server;
 mod elsewhere;
+mod filtered;
 mod idle_cpu;
 mod limits;
 mod rejected;
 mod replies;
+mod segments;
 mod unseen;
 
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
+pub(super) use self::segments::{are_workload, is_stalled, stalled_elsewhere};
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
-use super::measure::connections::always_sending;
+use super::requests;
+use super::rest::evidence;
 use super::rules::{TURNS, VISIBLE};
 use super::waits::{self, Wait};
 use super::words::{label, percent};
-use linerate_record::units::{BitsPerSecond, grouped};
+use linerate_record::answers::Evidence;
+use linerate_record::units::grouped;
 use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
 
 /// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {
     pub(super) sentence: String,
     pub(super) next: String,
+    /// What the doubt is based on.
+    pub(super) evidence: Vec<Evidence>,
 }
 
 impl Doubt {
     pub(super) fn new(sentence: String, next: impl Into<String>) -> Option<Self> {
-        Some(Self { sentence, next: next.into() })
+        Some(Self { sentence, next: next.into(), evidence: Vec::new() })
+    }
+
+    /// Adds a number that the doubt is based on.
+    fn with(mut self, name: &str, value: f64, unit: &str) -> Self {
+        self.evidence.push(evidence(name, value, unit));
+        self
     }
 }
 
-/// Returns the first doubt that applies.
+/// Returns the first doubt that applies. Requests that were seen to wait inside the program come
+/// before counters of the whole machine, which may concern other programs.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     unseen::unread_ring(facts)
         .or_else(|| unseen::unread_xdp(facts))
         .or_else(|| unseen::unlisted_sockets(facts))
         .or_else(|| half_open(facts))
+        .or_else(|| limits::few_ports(facts))
         .or_else(|| emulated_network(facts))
         .or_else(|| brief::threads(facts))
         .or_else(|| brief::children(facts))
+        .or_else(|| held_inside(facts))
         .or_else(|| rejected::by_sockets(facts))
         .or_else(|| before_ip(facts))
         .or_else(|| neighbours(facts, false))
+        .or_else(|| filtered::by_rules(facts))
         .or_else(|| vanished(facts))
         .or_else(|| rejected::at_ports(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
-        .or_else(|| resent(facts))
-        .or_else(|| gaps(facts))
-        .or_else(|| delayed_acknowledgements(facts))
-        .or_else(|| closed_window(facts))
+        .or_else(|| segments::resent(facts))
+        .or_else(|| segments::gaps(facts))
+        .or_else(|| segments::delayed_acknowledgements(facts))
+        .or_else(|| segments::closed_window(facts))
         .or_else(|| rejected::small_window(facts))
-        .or_else(|| path(facts))
+        .or_else(|| segments::path(facts))
         .or_else(|| busy_server::busy_server(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
@@ -75,6 +92,16 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))
         .or_else(|| full_machine(facts))
+}
+
+/// Detects clients that wait for replies to requests that have arrived, while all threads sleep.
+fn held_inside(facts: &Facts<'_>) -> Option<Doubt> {
+    requests::delayed(facts).filter(|delayed| delayed.low >= requests::DELAYED)?;
+    // A request of several segments counts as pending while the rest of it is still on its way.
+    if segments::gaps(facts).is_some() && requests::are_long(facts) {
+        return None;
+    }
+    busy_server::busy_server(facts).or_else(|| unseen::unanswered(facts))
 }
 
 /// Returns the command that reads what only root can read.
@@ -115,7 +142,8 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
 fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     let vanished = losses::vanished(facts)?;
     let (lost, received, left) = (vanished.lost(), vanished.received, vanished.left);
-    if !losses::is_much(lost, received) {
+    let is_known = vanished.by_firewall.is_some();
+    if is_known || !losses::is_much(lost, received) {
         return None;
     }
     let share = percent(lost as f64 / received as f64);
@@ -152,7 +180,15 @@ fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
 /// Detects packets that exceed the path MTU but must not be fragmented.
 fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     const LEAST: u64 = 10;
+    /// Minimum fraction of all packets sent or forwarded. Path MTU discovery costs each connection
+    /// one such packet.
+    const SHARE: f64 = 0.001;
     let failed = facts.protocol("Ip.FragFails").filter(|failed| *failed >= LEAST)?;
+    let sent = ["Ip.OutRequests", "Ip.ForwDatagrams"].map(|name| facts.protocol(name));
+    let sent: u64 = sent.into_iter().flatten().sum();
+    if (failed as f64) < SHARE * sent as f64 {
+        return None;
+    }
     let failed = grouped(failed);
     Doubt::new(
         format!(
@@ -162,136 +198,6 @@ fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         "Use one MTU along the path (ip link), or clamp the MSS (nft: tcp option maxseg size set \
          rt mtu); let ICMP 'fragmentation needed' through",
-    )
-}
-
-/// Detects gaps in received TCP data, which show that the network loses or reorders segments.
-fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of received segments that arrive out of order; equal to the threshold for
-    /// retransmitted segments.
-    const SHARE: f64 = 0.005;
-    const LEAST: u64 = 20;
-    let behind = facts.protocol("TcpExt.TCPOFOQueue").filter(|behind| *behind >= LEAST)?;
-    let received = facts.protocol("Tcp.InSegs").filter(|received| *received > 0)?;
-    let share = behind as f64 / received as f64;
-    if share < SHARE {
-        return None;
-    }
-    Doubt::new(
-        format!(
-            "Cannot tell why segments to the program are lost or reordered in transit: {behind} \
-             ({} % of all) arrived out of order, and senders slow down on each loss.",
-            percent(share.min(1.0))
-        ),
-        "Look for drops on the path: check ss -ti (retrans) at the sender, the counters of ip -s \
-         link and ethtool -S, and any rate limiter or firewall in between",
-    )
-}
-
-/// Detects a server that spends much of the time delaying ACKs to clients.
-fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Shortest delayed-ACK timeout in Linux, in seconds.
-    const DELAY_S: f64 = 0.04;
-    /// Minimum fraction of time spent delaying ACKs.
-    const MOST: f64 = 0.3;
-    let delayed = facts.protocol("TcpExt.DelayedACKs")?;
-    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
-    // If both ends are on this machine, the counter includes the ACKs of both.
-    let is_remote = |remote: &str, local: &str| host(remote) != host(local);
-    let both = facts.connections().filter(|socket| {
-        let tcp = socket.tcp.as_ref();
-        tcp.is_some_and(|tcp| tcp.bytes_received > 0 && tcp.bytes_acked > 0)
-            && socket.remote.as_deref().is_some_and(|remote| is_remote(remote, &socket.local))
-    });
-    let connections = both.count();
-    let waited = delayed as f64 * DELAY_S / facts.elapsed();
-    if connections == 0 || waited < MOST * connections as f64 {
-        return None;
-    }
-    Doubt::new(
-        format!(
-            "Cannot tell whether the program's peers are waiting for acknowledgements: {delayed} \
-             were delayed by 40 ms or more, and a peer using Nagle's algorithm holds back small \
-             segments until the acknowledgement arrives."
-        ),
-        "Set TCP_NODELAY on the peers' sockets, or have the peers write each request with one \
-         call, and compare the rates",
-    )
-}
-
-/// Detects frequent TCP retransmissions, which show that the network loses segments.
-fn resent(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of segments that are retransmitted. At a round-trip time of 1 ms, this loss
-    /// rate limits TCP to less than 250 Mb/s (Mathis et al., 1997).
-    const SHARE: f64 = 0.005;
-    const LEAST: u64 = 20;
-    let (resent, sent) = (facts.protocol("Tcp.RetransSegs")?, facts.protocol("Tcp.OutSegs")?);
-    // Segments that the peer already had were late, not lost.
-    let resent = resent.saturating_sub(facts.protocol("TcpExt.TCPDSACKRecvSegs")?);
-    let share = resent as f64 / (resent + sent).max(1) as f64;
-    if resent < LEAST || share < SHARE {
-        return None;
-    }
-    Doubt::new(
-        format!(
-            "Cannot tell why segments were lost in transit: TCP retransmitted {resent} segments \
-             ({} % of all), and each loss slowed it down.",
-            percent(share)
-        ),
-        match facts.is_unread("sockets_and_drivers") {
-            true => {
-                format!(
-                    "{}, which reads the queues in the program's network namespace",
-                    read_by_root(facts)
-                )
-            }
-            false => "Look for drops at the other end and on the path: check ss -ti (retrans) at \
-                      the sender, ip -s link and ethtool -S at the receiver, and any rate limiter \
-                      or firewall in between"
-                .to_owned(),
-        },
-    )
-}
-
-/// Detects a connection whose peer does not read.
-fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of the observation time during which the peer's window blocks sending.
-    const MOST: f64 = 0.5;
-    let closed = |seconds: f64| seconds / facts.elapsed();
-    let sockets = facts.observation.sockets.iter();
-    let (socket, share) = sockets
-        .filter_map(|socket| Some((socket, closed(socket.tcp.as_ref()?.rwnd_limited_s))))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|(_, share)| *share >= MOST)?;
-    let peer = socket.remote.as_deref().unwrap_or("its peer");
-    Doubt::new(
-        format!(
-            "Cannot tell why {peer} is not reading: its receive window blocked connection {} for \
-             {} % of the time.",
-            socket.local,
-            percent(share.min(1.0))
-        ),
-        "Watch the receiver: run linerate why PID on its machine",
-    )
-}
-
-/// Detects a connection that always has data to send and is limited by neither end.
-fn path(facts: &Facts<'_>) -> Option<Doubt> {
-    let (socket, tcp) = always_sending(facts)?;
-    Doubt::new(
-        format!(
-            "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             its throughput is {}, and its buffers do not limit it (congestion window {} segments, \
-             round trip {:.1} ms, {} retransmitted).",
-            socket.local,
-            socket.remote.as_deref().unwrap_or("its peer"),
-            BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
-            tcp.cwnd,
-            1e3 * tcp.rtt_s,
-            tcp.retransmitted
-        ),
-        "Look for a rate limiter on the path (tc -s qdisc on each hop), and watch the receiver: \
-         run linerate why PID on its machine",
     )
 }
 

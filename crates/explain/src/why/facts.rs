@@ -392,6 +392,12 @@ impl<'a> Facts<'a> {
         socket.reads.filter(|reads| *reads >= LEAST)
     }
 
+    /// Returns whether the program may use TCP; see [`Observation::may_use_tcp`]. Otherwise, the
+    /// TCP counters of its network namespace are those of other programs.
+    pub(super) fn may_use_tcp(&self) -> bool {
+        self.observation.may_use_tcp()
+    }
+
     /// Returns TCP connections with traffic.
     pub fn connections(&self) -> impl Iterator<Item = &'a SocketCounts> {
         self.observation.sockets.iter().filter(|socket| {
@@ -448,7 +454,7 @@ impl<'a> Facts<'a> {
         let sockets = &self.observation.sockets;
         let is_tcp =
             |one: &SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
-        let has_tcp = sockets.is_empty() || sockets.iter().any(is_tcp);
+        let has_tcp = self.observation.may_use_tcp();
         let segments = self.protocol("Tcp.InSegs").filter(|_| has_tcp).unwrap_or(0);
         let drops_own =
             sockets.iter().any(|one| !is_tcp(one) && one.buffer_drops(self.observation) > Some(0));

@@ -18,6 +18,8 @@ pub enum Group {
     KernelLock,
     /// User-space locks.
     UserLock,
+    /// Functions of user-space locks that mostly run while another thread holds the lock.
+    UserLockWait,
     /// nftables and iptables rules.
     Firewall,
     /// Ciphers and hashes that do not use the CPU's crypto instructions.
@@ -38,7 +40,11 @@ impl Group {
     pub fn is_kernel(self) -> bool {
         !matches!(
             self,
-            Self::UserCopy | Self::UserLock | Self::SoftwareCrypto | Self::GarbageCollection
+            Self::UserCopy
+                | Self::UserLock
+                | Self::UserLockWait
+                | Self::SoftwareCrypto
+                | Self::GarbageCollection
         )
     }
 
@@ -48,7 +54,7 @@ impl Group {
             Self::Checksum => (CostClass::Checksum, None),
             Self::KernelCopy => (CostClass::Copy, Some("user_memory")),
             Self::UserCopy => (CostClass::Copy, None),
-            Self::KernelLock => (CostClass::Lock, Some("wait")),
+            Self::KernelLock | Self::UserLockWait => (CostClass::Lock, Some("wait")),
             Self::UserLock => (CostClass::Lock, None),
             Self::Firewall => (CostClass::Filter, Some("rules")),
             Self::SoftwareCrypto => (CostClass::Crypto, Some("software")),
@@ -62,8 +68,9 @@ impl Group {
     /// Returns whether a sampled function belongs to the group.
     pub fn holds(self, function: &FunctionTime) -> bool {
         let is_of_kernel = function.file == KERNEL;
-        is_of_kernel == self.is_kernel()
-            && class_and_part(&function.name, file_name(function)) == self.kind()
+        let (class, part) = class_and_part(&function.name, file_name(function));
+        let is_part = self == Self::UserLock || part == self.kind().1;
+        is_of_kernel == self.is_kernel() && class == self.kind().0 && is_part
     }
 }
 
@@ -108,7 +115,7 @@ mod tests {
     /// Functions that pointed to each planted cause in the `why` benchmark.
     #[test]
     fn causes_show_in_the_functions_of_their_group() {
-        let real: [(Group, &str, &[&str]); 11] = [
+        let real: [(Group, &str, &[&str]); 12] = [
             (Group::Checksum, "kernel", &["csum_partial", "__skb_checksum", "do_csum"]),
             (Group::KernelCopy, "kernel", &["_copy_to_iter", "rep_movs_alternative"]),
             (Group::UserCopy, "libc.so.6", &["__memmove_avx_unaligned_erms"]),
@@ -118,6 +125,7 @@ mod tests {
                 &["native_queued_spin_lock_slowpath", "rwsem_optimistic_spin", "osq_lock"],
             ),
             (Group::UserLock, "libc.so.6", &["___pthread_mutex_lock", "__lll_lock_wait"]),
+            (Group::UserLockWait, "server", &["sync.(*Mutex).lockSlow", "pthread_spin_lock"]),
             (Group::Firewall, "kernel", &["nft_do_chain", "ipt_do_table", "nft_meta_get_eval"]),
             (Group::PageFault, "kernel", &["clear_page_erms", "folio_zero_user"]),
             (
@@ -149,6 +157,8 @@ mod tests {
                 assert_eq!(class_of(name, file), group.kind().0, "{name}");
             }
         }
+        let mutex = FunctionTime { name: "pthread_mutex_lock".to_owned(), ..function("libc.so.6") };
+        assert!(!Group::UserLockWait.holds(&mutex));
         // These also run without contention and do not indicate waiting.
         for name in ["_raw_spin_lock", "mutex_lock", "nf_conntrack_in", "crc32c_x86_3way"] {
             let function = FunctionTime { name: name.to_owned(), ..function(KERNEL) };

@@ -4,11 +4,13 @@
 //! time, and by the requested line rate.
 
 mod caps;
+mod connections;
 mod sizes;
 mod time_asleep;
 
 use self::caps::{crowd, fair_for_more, idle_for_all, line_cap, offered_cap};
 pub(super) use self::caps::{headroom, wire_rate};
+use self::connections::of_connections;
 use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};
 use super::facts::{Facts, Subject};
@@ -80,6 +82,9 @@ pub enum GainModel {
     MoreOnTheWay,
     /// The gain measured elsewhere, in percent (low, likely and high), with the source.
     AsMeasured([f64; 3], &'static str),
+    /// Like the given model, for the part of the connections with at least this value of the
+    /// measure.
+    OfConnections(&'static Self, Measure, f64),
     /// Like the given model, which covers only part of the effect: the high end is unknown. The low
     /// end is limited by the idle time of the CPUs, as if everything on the machine scaled.
     AtLeast(&'static Self),
@@ -157,7 +162,7 @@ impl GainModel {
                  connections (Little's law)"
             }
             Self::AsMeasured(_, source) => source,
-            Self::AtLeast(model) => model.method(),
+            Self::AtLeast(model) | Self::OfConnections(model, ..) => model.method(),
             Self::Unknown(_) => "not predicted",
         }
     }
@@ -263,6 +268,10 @@ impl GainModel {
             Self::MoreOnTheWay => more_on_the_way(facts, subject),
             Self::AsMeasured([low, value, high], _) => {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })
+            }
+            Self::OfConnections(model, measure, least) => {
+                let gain = model.uncapped(facts, subject)?;
+                Some(of_connections(facts, subject, gain, (measure, least)))
             }
             Self::AtLeast(model) => {
                 let gain = model.uncapped(facts, subject)?;

@@ -469,7 +469,7 @@ impl Measure {
             Self::FaultTime => costs::faults(facts),
             Self::MajorFaultsPerSecond => counted(major_faults(facts), facts.elapsed()),
             Self::CallsPerPacket => {
-                let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
+                let packets = facts.packets_one_way().filter(|packets| *packets > 0)? as f64;
                 let (least, most) = system_calls(facts)?;
                 let calls = counted(least, packets)?;
                 Some(if most.is_some() { calls } else { at_least_this(calls) })

@@ -3,12 +3,12 @@
 //! connections, unread input. Such a program mostly sleeps and handles hardly any packets, so only
 //! its queues show that something holds it up.
 
-use super::doubts::{Doubt, follow};
+use super::doubts::{Doubt, are_workload, follow, is_stalled};
 use super::facts::Facts;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::grouped;
-use linerate_record::why::{SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity};
+use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity};
 use std::collections::BTreeMap;
 
 /// Minimum fraction of readings with a non-empty queue to show that work is held up. A queue that
@@ -20,22 +20,14 @@ pub(super) fn queued(facts: &Facts<'_>) -> Option<Doubt> {
     stalled_connection(facts).or_else(|| unaccepted(facts)).or_else(|| unread(facts))
 }
 
-/// Detects a connection with data to send but no acknowledgements.
+/// Detects connections with data to send but no acknowledgements.
 fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of the observation time.
-    const HALF: f64 = 0.5;
-    let half = HALF * facts.elapsed();
-    // The receiver is responsible for a closed receive window, which is reported separately.
-    let is_stalled = |tcp: &TcpCounts| {
-        tcp.bytes_acked == 0
-            && tcp.rwnd_limited_s < half
-            && (tcp.busy_s >= half || tcp.retransmitted > 0)
-    };
-    let sockets = facts.observation.sockets.iter().filter(|s| s.send_queue_mean > 0.0);
-    let with_tcp = sockets.filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    let (socket, tcp) = with_tcp
-        .filter(|(_, tcp)| is_stalled(tcp))
-        .max_by(|(a, _), (b, _)| a.send_queue_mean.total_cmp(&b.send_queue_mean))?;
+    let is_one = |socket: &SocketCounts| is_stalled(facts, socket);
+    let sockets = facts.observation.sockets.iter().filter(|socket| is_one(socket));
+    let (socket, tcp) = sockets
+        .filter_map(|socket| Some((socket, socket.tcp.as_ref()?)))
+        .max_by(|(a, _), (b, _)| a.send_queue_mean.total_cmp(&b.send_queue_mean))
+        .filter(|_| are_workload(facts, is_one))?;
     let peer = socket.remote.as_deref().unwrap_or("its peer");
     Doubt::new(
         format!(

@@ -58,6 +58,19 @@ fn on_brief_connections(facts: &Facts<'_>) -> Option<u64> {
     facts.protocol("Tcp.PassiveOpens").filter(|_| brief.len() > lasting.len())
 }
 
+/// Returns whether the clients' requests consist of several segments on average, so that part of a
+/// request may be missing while it counts as pending.
+pub(super) fn are_long(facts: &Facts<'_>) -> bool {
+    /// Segments with data per request; more than one shows that some requests are split.
+    const SEGMENTS: f64 = 1.5;
+    let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
+    let tcps = accepted.filter_map(|socket| socket.tcp.as_ref());
+    let received: u64 = tcps.filter_map(|tcp| tcp.data_segments_in).sum();
+    counts(facts).is_some_and(|counts| {
+        counts.requests > 0 && received as f64 >= SEGMENTS * counts.requests as f64
+    })
+}
+
 /// Returns the number of readings on which the counts of requests at servers are based.
 fn readings_of_servers(counts: &RequestCounts) -> u64 {
     counts.server_readings.unwrap_or(counts.readings)

@@ -6,11 +6,13 @@ mod background;
 mod datagrams;
 mod generator;
 mod held_up;
+mod in_kernel;
+mod link;
 mod nothing;
 mod polls;
 mod varied;
 
-use super::doubts;
+use super::doubts::{self, Doubt};
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::gain;
@@ -23,10 +25,12 @@ use background::background;
 use datagrams::{lost_at_socket, unknown_datagrams};
 use generator::{generator, generator_limit};
 use held_up::held_up;
+use in_kernel::in_kernel;
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{Cause, Gain, ProgramCounts, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
+pub(super) use link::full_link;
 use nothing::nothing_wrong;
 use varied::{inseparable, probable};
 
@@ -65,7 +69,7 @@ pub(super) fn rest(
     doubtful: Option<(Cause, Cause)>,
     likely: Option<&Held<'_>>,
 ) -> WhyFinding {
-    if limit_reached(facts).is_some() {
+    if limit_reached(facts).is_some() || full_link(facts).is_some() {
         return nothing_wrong(facts);
     }
     if let Some((held, likely)) = doubtful {
@@ -73,21 +77,21 @@ pub(super) fn rest(
     }
     let first = doubts::neighbours(facts, true).or_else(|| doubts::takes_turns(facts));
     if let Some(doubt) = first.or_else(|| doubts::idle_cpu(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     let room = room(facts);
     if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queues::queued(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     if let (true, Some(doubt)) = (likely.is_none(), doubts::twin(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     let is_open = room != Room::Full || !suspects.is_empty();
     if let (true, Some(doubt)) = (is_open, doubts::other_namespaces(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     if !suspects.is_empty() {
         return suspected(facts, suspects);
@@ -96,7 +100,7 @@ pub(super) fn rest(
         (Room::Left, _) => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
             (None, Some((cpu, share))) => match doubts::half_open(facts) {
-                Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+                Some(doubt) => doubted(facts, doubt),
                 None => busy_receiving(facts, cpu, share),
             },
             (None, None) => idle(facts),
@@ -104,7 +108,7 @@ pub(super) fn rest(
         (Room::Full | Room::Unknown, Some(likely)) => probable(facts, likely),
         (Room::Full, None) => full(facts),
         (Room::Unknown, None) => match doubts::emulated_network(facts) {
-            Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+            Some(doubt) => doubted(facts, doubt),
             None => unknown(facts),
         },
     }
@@ -114,13 +118,13 @@ pub(super) fn rest(
 /// the contrary.
 fn idle(facts: &Facts<'_>) -> WhyFinding {
     if let Some(doubt) = doubts::unread_network(facts) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     if let Some(held) = held_up(facts) {
         return held;
     }
     match doubts::doubt(facts) {
-        Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+        Some(doubt) => doubted(facts, doubt),
         None => nothing_wrong(facts),
     }
 }
@@ -186,7 +190,7 @@ pub(super) fn no_traffic(facts: &Facts<'_>) -> Option<WhyFinding> {
     (is_silent && !facts.is_lossy()).then(|| nothing_wrong(facts))
 }
 
-fn evidence(name: &str, value: f64, unit: &str) -> Evidence {
+pub(super) fn evidence(name: &str, value: f64, unit: &str) -> Evidence {
     Evidence {
         name: name.to_owned(),
         value: if value.is_finite() { value } else { 0.0 },
@@ -245,6 +249,13 @@ fn limit_reached(facts: &Facts<'_>) -> Option<String> {
 fn sends_less(facts: &Facts<'_>) -> bool {
     let marked = facts.tcp_share(|tcp| tcp.app_limited_share);
     marked.is_some_and(|share| share.value >= 0.5) || doubts::pauses(facts)
+}
+
+/// Returns the finding for a doubt, with what it is based on.
+fn doubted(facts: &Facts<'_>, doubt: Doubt) -> WhyFinding {
+    let mut finding = cannot_tell(facts, doubt.sentence, &doubt.next);
+    finding.evidence.splice(0..0, doubt.evidence);
+    finding
 }
 
 fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
@@ -351,13 +362,18 @@ fn waiting(thread: &ThreadActivity) -> String {
 
 /// Returns the finding for a thread that is always busy with work that no rule covers.
 fn full(facts: &Facts<'_>) -> WhyFinding {
+    /// Minimum fraction of CPU time in copies at which they matter.
+    const COPIES: f64 = 0.25;
     let Some(thread) = facts.busiest() else { return unknown(facts) };
     if let Some(finding) = background(facts, thread) {
         return finding;
     }
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
+    if let Some(finding) = in_kernel(facts, thread).filter(|_| copies < COPIES) {
+        return finding;
+    }
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
-    let doubt = match (copies >= 0.25, nameless >= 0.5) {
+    let doubt = match (copies >= COPIES, nameless >= 0.5) {
         (true, _) => {
             "Cannot tell which of copying and cache_misses applies: the copies may be stalled on \
              memory"
@@ -430,7 +446,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
         return finding;
     }
     if let (true, Some(doubt)) = (lost.is_empty() && !always, doubts::full_machine(facts)) {
-        return cannot_tell(facts, doubt.sentence, &doubt.next);
+        return doubted(facts, doubt);
     }
     let (why, next) = unknown_reason(facts, always, runs.value, !lost.is_empty());
     let one = if always { String::new() } else { one_cpu(facts) };

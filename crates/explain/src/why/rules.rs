@@ -11,6 +11,7 @@ mod servers;
 mod sleeps;
 
 pub(super) use cpu::{SHORT_US, TURNS, VISIBLE};
+pub(super) use loss::OWN;
 pub(super) use sleeps::BACKGROUND;
 
 use super::facts::{Facts, Subject};
@@ -93,6 +94,13 @@ impl Condition {
     /// Evaluates the condition for a subject.
     pub fn verdict<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> Verdict {
         self.bound.verdict(self.measure.of(facts, subject))
+    }
+
+    /// Returns whether only a lower bound of the measure is known, which is below the threshold.
+    pub(super) fn is_open<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> bool {
+        let Bound::AtLeast(least) = self.bound else { return false };
+        let measured = self.measure.of(facts, subject);
+        measured.is_some_and(|it| it.low < least && it.high == f64::INFINITY)
     }
 
     /// Returns whether the most likely value is on the required side, whatever its interval.

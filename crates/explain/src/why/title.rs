@@ -253,6 +253,7 @@ impl Group {
             Self::UserCopy => "samples in user-space copy functions",
             Self::KernelLock => "samples waiting for kernel locks",
             Self::UserLock => "samples in user-space lock functions",
+            Self::UserLockWait => "samples in user-space functions that wait for locks",
             Self::Firewall => "samples in firewall rules",
             Self::SoftwareCrypto => "samples in software ciphers",
             Self::PageFault => "samples in page faults and memory mapping",

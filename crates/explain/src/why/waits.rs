@@ -27,8 +27,19 @@ pub enum Wait {
     Unknown,
 }
 
-const THREAD: &[&str] =
-    &["futex", "futex_wait", "futex_waitv", "io_wq_worker", SleepTime::JOIN, "wait4", "waitid"];
+/// A thread in io_getevents waits for reads and writes of files, or has no work: threads for
+/// asynchronous I/O sleep there until another thread submits some.
+const THREAD: &[&str] = &[
+    "futex",
+    "futex_wait",
+    "futex_waitv",
+    "io_getevents",
+    "io_pgetevents",
+    "io_wq_worker",
+    SleepTime::JOIN,
+    "wait4",
+    "waitid",
+];
 
 const TIMER: &[&str] = &[
     "clock_nanosleep",
@@ -47,7 +58,12 @@ const STORAGE: &[&str] = &[
     "syncfs",
     "io_schedule",
     "folio_wait_bit_common",
+    "wait_on_page_bit_common",
     "jbd2_log_wait_commit",
+    "xlog_wait_on_iclog",
+    "wait_log_commit",
+    "nfs_wait_bit_killable",
+    "rpc_wait_bit_killable",
     "submit_bio_wait",
     "blkdev_issue_flush",
 ];
@@ -121,6 +137,12 @@ pub(super) fn is_to_peer(sleep: &SleepTime) -> bool {
     writes_to(sleep, &["tcp "])
 }
 
+/// Returns whether the kernel holds up a thread because memory is short, or because its control
+/// group is above `memory.high`.
+pub(super) fn is_for_memory(sleep: &SleepTime) -> bool {
+    SleepTime::MEMORY.contains(&sleep.on.as_str())
+}
+
 /// Returns whether a sleeping thread waits for a child process to exit, or to call exec, until
 /// which vfork and posix_spawn block.
 pub(super) fn is_for_child(sleep: &SleepTime) -> bool {
@@ -180,10 +202,14 @@ pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
             "Keep the file in memory (more memory for the page cache, or a higher memory.max in \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
              io_uring); if the disk is not busy (iostat -x), look for a limit (io.max in the \
-             cgroup)"
+             cgroup) or, on a network file system, at its server (nfsiostat)"
+        }
+        Some("nfs_wait_bit_killable" | "rpc_wait_bit_killable") => {
+            "Cache the result in the program; on a network file system, let the kernel cache \
+             attributes for longer (mount option actimeo), and look at its server (nfsiostat)"
         }
         // Page faults of a mapped file, or memory that was swapped out.
-        Some("io_schedule" | "folio_wait_bit_common") => {
+        Some("io_schedule" | "folio_wait_bit_common" | "wait_on_page_bit_common") => {
             "Keep the pages in memory: raise the memory limit, lock them (mlock), or read the file \
              ahead (madvise with MADV_WILLNEED)"
         }
@@ -215,6 +241,12 @@ mod tests {
         assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
         assert_eq!(wait("futex", Some("mutex 0x7f00")), Wait::Lock);
         assert_eq!(wait("fcntl", Some("/run/lock")), Wait::Lock);
+        assert_eq!(wait("io_getevents", None), Wait::Thread);
+        assert_eq!(wait("io_uring_enter", Some("[io_uring]")), Wait::Input);
+        for on in ["rpc_wait_bit_killable", "wait_on_page_bit_common"] {
+            assert_eq!(wait(on, None), Wait::Storage, "{on}");
+        }
+        assert_eq!(wait("mem_cgroup_handle_over_high", None), Wait::Other);
         assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
         assert_eq!(wait("clock_nanosleep", None), Wait::Timer);
         assert_eq!(wait("write", Some("tcp 10.0.0.1:80")), Wait::Other);

@@ -420,6 +420,7 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
         "kernel_copy" => M::Functions(Group::KernelCopy),
         "kernel_lock" => M::Functions(Group::KernelLock),
         "user_lock" => M::Functions(Group::UserLock),
+        "user_lock_wait" => M::Functions(Group::UserLockWait),
         "connection_time" => M::ConnectionTime,
         "herd_time" => M::HerdTime,
         "in_crypto" => M::Crypto,

@@ -100,6 +100,7 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,
+        local_ports: None,
         sched_autogroup: None,
         quotas: if is_held { quotas(report) } else { Vec::new() },
         cpus: Vec::new(),

@@ -10,6 +10,8 @@ use linerate_record::why::{InterfaceCounts, Observation, SocketKind, ThreadActiv
 
 fn udp_client(mut client: ThreadActivity) -> Observation {
     client.system_calls = None;
+    // Calls such as write(2), which a user can count, but not sendto(2).
+    client.io_calls = Some(10);
     Observation {
         sockets: vec![socket(SocketKind::Udp, "10.0.0.1:4000", Some("10.0.0.2:5201"))],
         packets: packets(1_000_000, 60_000_000),

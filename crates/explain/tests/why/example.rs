@@ -101,6 +101,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         unix_clients: None,
+        local_ports: None,
         sched_autogroup: None,
         quotas: Vec::new(),
         cpus: vec![cpu(0, 0.1, 0.05, 0.01), cpu(1, 0.5, 0.1, 0.01)],

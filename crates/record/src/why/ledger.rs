@@ -63,6 +63,9 @@ pub enum Whose {
     /// Packets not meant for any program, such as packets to a closed port. They do not count as
     /// lost.
     NoProgram,
+    /// Packets of other programs, because the observed one does not use the protocol. They do not
+    /// count as lost.
+    OtherPrograms,
     /// Mostly packets that are also in another layer's counters. They explain the loss at that
     /// layer and do not count as lost again.
     CountedElsewhere,

@@ -234,8 +234,6 @@ impl SleepTime {
         "epoll_pwait",
         "epoll_pwait2",
         "epoll_wait",
-        "io_getevents",
-        "io_pgetevents",
         "io_uring_enter",
         "pause",
         "poll",
@@ -248,6 +246,14 @@ impl SleepTime {
         "rt_sigsuspend",
         "rt_sigtimedwait",
         "select",
+    ];
+    /// Values of [`Self::on`] for kernel functions in which a thread waits because memory is short
+    /// or its control group is above `memory.high`. It may be in any call then.
+    pub const MEMORY: &'static [&'static str] = &[
+        "__mem_cgroup_handle_over_high",
+        "mem_cgroup_handle_over_high",
+        "reclaim_throttle",
+        "throttle_direct_reclaim",
     ];
     /// Value of [`Self::on`] for a thread that waits for another thread to end.
     pub const JOIN: &str = "pthread_join";

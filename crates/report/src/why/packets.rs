@@ -94,6 +94,7 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
     parts.extend(losses.iter().map(|loss| {
         let of_none = match loss.whose {
             Whose::NoProgram => " (addressed to no program, so not counted as lost)",
+            Whose::OtherPrograms => " (of other programs, so not counted as lost)",
             _ => "",
         };
         format!("{} {}: {}{of_none}", count(loss.packets), loss.reason, loss.counter)

@@ -32,14 +32,15 @@ pub(super) fn busy_server(facts: &Facts<'_>) -> Option<Doubt> {
         )
     });
     let (name, pid) = (&server.name, server.pid);
-    Doubt::new(
+    let doubt = Doubt::new(
         format!(
             "Cannot tell whether clients are waiting for a server that the program queries \
              (waiting_for_peer): {name} ({pid}) uses {} % of a CPU.{delayed}",
             percent(server.cpus)
         ),
         format!("Find out what limits that server: linerate why {pid}"),
-    )
+    )?;
+    Some(doubt.with("CPU time of the server", server.cpus, "CPUs"))
 }
 
 /// Returns the busiest of the processes to which the program opened connections, if it has clients

@@ -6,7 +6,8 @@ use super::super::facts::Facts;
 use super::super::losses;
 use super::super::waits::{self, Wait};
 use super::super::words::{label, percent};
-use super::{Doubt, gaps, read_by_root, resent, too_large, unseen};
+use super::segments::{gaps, resent};
+use super::{Doubt, read_by_root, too_large, unseen};
 use linerate_record::units::grouped;
 use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
 

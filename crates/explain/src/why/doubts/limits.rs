@@ -10,6 +10,7 @@ use super::super::words::{milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{QdiscCounts, SocketCounts, SocketKind, TcpCounts};
+use std::collections::BTreeMap;
 
 /// Ratio of bytes sent to bytes received above which a connection carries a stream, and not small
 /// requests and replies.
@@ -126,7 +127,7 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
     const PER_SECOND: f64 = 100.0;
     /// Minimum number of cookies sent per connection that was opened.
     const PER_CONNECTION: u64 = 10;
-    let cookies = facts.protocol("TcpExt.SyncookiesSent")?;
+    let cookies = facts.protocol("TcpExt.SyncookiesSent").filter(|_| facts.may_use_tcp())?;
     let opened = facts.protocol("Tcp.PassiveOpens").unwrap_or(0);
     if (cookies as f64) < PER_SECOND * facts.elapsed() || cookies < PER_CONNECTION * opened {
         return None;
@@ -142,6 +143,52 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
         "Find the senders (tcpdump -ni any 'tcp[tcpflags] == tcp-syn'), and drop or limit their \
          packets before they reach TCP (nft limit rate, synproxy, XDP)",
     )
+}
+
+/// Detects a program that opens connections to a server while hardly any local port may be left for
+/// them. The kernel counts no attempts that fail for lack of one (EADDRNOTAVAIL).
+pub(super) fn few_ports(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of the ports that are in use.
+    const MOST: f64 = 0.9;
+    /// Time for which a closed connection keeps its port, in seconds (TCP_TIMEWAIT_LEN).
+    const KEPT_S: f64 = 60.0;
+    /// Minimum part of the connections in TIME_WAIT that were opened, and not accepted, on this
+    /// machine. The end that closes first keeps its port, which may also be a server here.
+    const OPENED: f64 = 0.8;
+    let ports = facts.observation.local_ports.as_ref()?;
+    let opened = facts.protocol("Tcp.ActiveOpens").filter(|opened| *opened > 0)?;
+    let own = facts.observation.sockets.iter().filter(|one| one.kind == SocketKind::Tcp);
+    let mut servers = BTreeMap::<&str, u64>::new();
+    let opened_to = own.filter(|one| !is_accepted(facts, one));
+    for server in opened_to.filter_map(|socket| socket.remote.as_deref()) {
+        *servers.entry(server).or_default() += 1;
+    }
+    let (server, open) = servers.into_iter().max_by_key(|(_, connections)| *connections)?;
+    let is_loopback = server.starts_with("127.") || server.starts_with("[::1]");
+    let frees_soon = ports.reuse == Some(1) || ports.reuse == Some(2) && is_loopback;
+    let kept = if frees_soon { 0 } else { ports.time_wait };
+    let of_opens = KEPT_S * opened as f64 / facts.elapsed();
+    let used = kept as f64 + open as f64;
+    if used < MOST * ports.number() as f64 || of_opens < OPENED * kept as f64 {
+        return None;
+    }
+    let doubt = Doubt::new(
+        format!(
+            "Cannot tell whether connections to servers such as {server} fail for lack of local \
+             ports (EADDRNOTAVAIL): {} connections are open to that server, {} of the machine are \
+             in TIME_WAIT, and there are {} ports for each server.",
+            grouped(open),
+            grouped(ports.time_wait),
+            grouped(ports.number())
+        ),
+        format!(
+            "Look for failed calls: strace -f -e trace=connect -p {}; keep connections open and \
+             use them again (keepalive, a pool), use more source addresses, or raise the limit: \
+             sudo sysctl net.ipv4.ip_local_port_range='1024 65535' or net.ipv4.tcp_tw_reuse=1",
+            facts.observation.watched.pids.first().copied().unwrap_or(0)
+        ),
+    )?;
+    Some(doubt.with("local ports in use, at most", used / ports.number() as f64, "ratio"))
 }
 
 /// Detects an emulated network (netem) on an interface of the program that delays or drops its

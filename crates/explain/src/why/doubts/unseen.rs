@@ -3,6 +3,7 @@
 //! requests that wait for replies.
 
 use super::super::facts::Facts;
+use super::super::functions::is_nameless;
 use super::super::herd::Herd;
 use super::super::locks;
 use super::super::measure::{asleep_on_unlisted, is_go_monitor};
@@ -117,8 +118,13 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
         || "a lock, a timer, a disk or another program".to_owned(),
         |server| format!("a lock, a timer, a disk or the server {server} that it queries"),
     );
-    let asleep = asleep_together(facts).unwrap_or_else(|| other_waits(facts));
-    Doubt::new(
+    let (together, longest) = (asleep_together(facts), other_waits(facts));
+    // What the largest group waits for may itself be held up by a few other threads.
+    let longest =
+        longest.filter(|(_, call)| together.as_ref().is_none_or(|(_, other)| call != other));
+    let asleep = together.map_or_else(String::new, |(sentence, _)| sentence)
+        + &longest.map_or_else(String::new, |(sentence, _)| sentence);
+    let doubt = Doubt::new(
         format!(
             "Cannot tell what delays the replies: {} % of the time, a client is waiting for one \
              while all threads of the program are asleep.{time}{asleep} The threads may be waiting \
@@ -129,7 +135,8 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
             "See what the program does between request and reply: strace -f -T -p {}",
             thread.pid
         ),
-    )
+    )?;
+    Some(doubt.with("time with a request pending while all threads sleep", delayed.value, "ratio"))
 }
 
 /// Detects requests that wait for milliseconds although the program has idle time: the program
@@ -142,7 +149,7 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
     // Of few readings, a small share may be a coincidence.
     let late = requests::late(facts).filter(|late| late.value >= LATE && late.low >= LEAST)?;
     let thread = facts.busiest()?;
-    Doubt::new(
+    let doubt = Doubt::new(
         format!(
             "Cannot tell what delays the replies: in {} % of the readings, a request had been \
              waiting for 4 ms or longer, while the busiest thread, {}, works {} % of the time. \
@@ -152,7 +159,7 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
             percent(late.value),
             label(thread),
             percent(thread.share_of(ThreadState::is_on_cpu)),
-            other_waits(facts),
+            other_waits(facts).map_or_else(String::new, |(sentence, _)| sentence),
             one_cpu(facts)
         ),
         format!(
@@ -160,7 +167,8 @@ fn long_work(facts: &Facts<'_>) -> Option<Doubt> {
              program's slow-request log",
             thread.pid
         ),
-    )
+    )?;
+    Some(doubt.with("readings with a request that waits for 4 ms or longer", late.value, "ratio"))
 }
 
 /// Detects threads of which all but one sleep on the same futex at any time, in a program whose
@@ -266,8 +274,9 @@ pub(super) fn slow_stage(facts: &Facts<'_>) -> Option<Doubt> {
             && PER_PACKET.contains(&per_packet(thread))
             && !is_go_monitor(facts, thread)
     };
-    // Without samples, Go's monitor thread cannot be recognized.
-    let has_samples = facts.observation.threads.iter().any(|one| !one.functions.is_empty());
+    // Without samples of functions with names, Go's monitor thread cannot be recognized.
+    let has_names = |one: &ThreadActivity| one.functions.iter().any(|it| !is_nameless(it));
+    let has_samples = facts.observation.threads.iter().any(has_names);
     let thread = facts.observation.threads.iter().find(is_stage).filter(|_| has_samples)?;
     if replies_sooner(facts, thread) {
         return None;
@@ -393,8 +402,8 @@ fn waits_for_clients(facts: &Facts<'_>) -> bool {
 }
 
 /// Returns a sentence about the storage, lock or timer call with the longest total sleep time over
-/// all threads; empty if that time is short.
-fn other_waits(facts: &Facts<'_>) -> String {
+/// all threads, and the call; `None` if that time is short.
+fn other_waits(facts: &Facts<'_>) -> Option<(String, String)> {
     /// Minimum total time of all threads, relative to the window.
     const MUCH: f64 = 0.3;
     let mut calls = BTreeMap::<String, f64>::new();
@@ -405,17 +414,15 @@ fn other_waits(facts: &Facts<'_>) -> String {
             *calls.entry(named(sleep)).or_default() += sleep.share;
         }
     }
-    match calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some((call, share)) if share >= MUCH => {
-            format!(" Its threads sleep in {call} {} % of the time in total.", percent(share))
-        }
-        _ => String::new(),
-    }
+    let longest = calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (call, share) = longest.filter(|(_, share)| *share >= MUCH)?;
+    let share = percent(share);
+    Some((format!(" Its threads sleep in {call} {share} % of the time in total."), call))
 }
 
 /// Returns a sentence about the call in which the largest number of threads sleep most of the time,
-/// ignoring calls that wait for client input; `None` if there is no such call.
-fn asleep_together(facts: &Facts<'_>) -> Option<String> {
+/// ignoring calls that wait for client input, and the call; `None` if there is no such call.
+fn asleep_together(facts: &Facts<'_>) -> Option<(String, String)> {
     /// Minimum fraction of a thread's time.
     const MOST: f64 = 0.5;
     /// Minimum number of sleeps per second.
@@ -444,14 +451,13 @@ fn asleep_together(facts: &Facts<'_>) -> Option<String> {
         }
     }
     let (call, threads) = groups.into_iter().max_by_key(|(_, threads)| *threads)?;
-    if threads == 1 && call.contains("nanosleep") {
-        return Some(format!(
+    let sentence = match threads {
+        1 if call.contains("nanosleep") => format!(
             " One thread sleeps in {call} most of the time: if it checks for requests only after \
              each sleep, the sleep delays them (timer_sleep)."
-        ));
-    }
-    Some(match threads {
+        ),
         1 => format!(" One thread sleeps in {call} most of the time."),
         many => format!(" {many} threads sleep in {call} most of the time."),
-    })
+    };
+    Some((sentence, call))
 }

@@ -27,6 +27,16 @@ impl Facts<'_> {
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 
+    /// Returns the packets of the direction in which the program passes more of them. Its number of
+    /// system calls per packet refers to these: a server that sends each datagram to many receivers
+    /// makes many calls per datagram received, and a sender in batches few per datagram sent.
+    pub(in super::super) fn packets_one_way(&self) -> Option<u64> {
+        let packets = self.packets()?;
+        let is_of_udp = self.datagrams("InDatagrams") == Some(packets);
+        let sent = self.datagrams("OutDatagrams").filter(|_| is_of_udp);
+        Some(packets.max(sent.unwrap_or(0)))
+    }
+
     /// Returns the datagrams of the network namespace if it is unknown how many of them the program
     /// received, because other programs receive datagrams there too.
     pub fn shared_datagrams(&self) -> Option<u64> {

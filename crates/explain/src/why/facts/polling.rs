@@ -10,7 +10,8 @@ impl Facts<'_> {
     /// packet.
     pub(super) fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
-        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets =
+            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
         thread
             .system_calls
             .zip(packets)
@@ -36,7 +37,8 @@ impl Facts<'_> {
     ) -> Estimate {
         /// Calls per packet above which half of the calls may return nothing.
         const CALLS: f64 = 2.0;
-        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets =
+            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
         match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
             Some(calls) if calls <= CALLS => on_cpu,
             Some(_) => fit,
@@ -54,7 +56,8 @@ impl Facts<'_> {
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;
-        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets =
+            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
         let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
         let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
         // The packets of connections that are closed after one request are not counted.

@@ -131,7 +131,8 @@ fn stalled_by_losses(facts: &Facts<'_>) -> f64 {
     sum / f64::from(number.max(1))
 }
 
-fn lost_on(tcp: &TcpCounts) -> u64 {
+/// Returns the segments of a connection that were lost and retransmitted.
+pub(in super::super) fn lost_on(tcp: &TcpCounts) -> u64 {
     tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0))
 }
 

@@ -429,8 +429,27 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { time_in(thread, Wait::Timer)? } else { 0.0 };
     // While the thread waits for a server's reply, it does not read packets from other peers.
-    let elsewhere = on_servers(facts, thread) + on_unlisted(facts, thread);
+    let elsewhere =
+        on_servers(facts, thread) + on_unlisted(facts, thread) + in_uring(facts, thread);
     Some((time_in(thread, Wait::Input)? - elsewhere).max(0.0) + timer)
+}
+
+/// Returns the fraction of time that a thread waits for requests of io_uring that may be those of
+/// files, because the kernel carries some of these out in threads of the process that wait for
+/// storage.
+fn in_uring(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Minimum fraction of the time in which such a thread waits for storage.
+    const WAITS: f64 = 0.05;
+    let is_worker = |other: &ThreadActivity| {
+        other.pid == thread.pid
+            && other.name.starts_with("iou-wrk-")
+            && time_in(other, Wait::Storage).is_some_and(|storage| storage >= WAITS)
+    };
+    if !facts.observation.threads.iter().any(is_worker) {
+        return 0.0;
+    }
+    let in_uring = thread.asleep_on.iter().filter(|sleep| sleep.on == "io_uring_enter");
+    in_uring.map(|sleep| sleep.share).sum()
 }
 
 /// Returns the fraction of time that a thread waits for input on sockets that were open for too

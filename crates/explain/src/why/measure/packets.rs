@@ -105,10 +105,7 @@ impl Measure {
                 Some(share(8.0 * qdisc.bytes as f64 / facts.elapsed() / limit))
             }
             Self::OwnTraffic => own_traffic(facts, qdisc),
-            Self::FilterLoss if facts.uses_stack() => {
-                let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
-                counted(drops, (drops + facts.packets()?).max(1) as f64)
-            }
+            Self::FilterLoss if facts.uses_stack() => filter_loss(facts, interface, qdisc),
             Self::FifoBehind => {
                 let is_fair = interface.qdiscs.iter().any(|one| FAIR.contains(&one.kind.as_str()));
                 Some(Estimate::exactly(f64::from(!is_fair)))
@@ -298,6 +295,23 @@ fn are_lasting(facts: &Facts<'_>) -> bool {
     const OPENED: f64 = 2.0;
     let Some(opened) = opened(facts) else { return false };
     opened as f64 <= OPENED * facts.elapsed() || !may_have_opened(facts)
+}
+
+/// Returns the fraction of an interface's packets that its tc filters dropped. The low end assumes
+/// that the program's part of them is the same as of the packets that passed, the high end that all
+/// were the program's.
+fn filter_loss(
+    facts: &Facts<'_>,
+    interface: &InterfaceCounts,
+    qdisc: &QdiscCounts,
+) -> Option<Estimate> {
+    let drops = if qdisc.is_filter() { qdisc.drops } else { 0 };
+    let passed = interface.rx_packets + interface.tx_packets;
+    let own = facts.packets()?.min(passed);
+    let of = |packets: u64| counted(drops, (drops + packets).max(1) as f64);
+    let (all, most) = (of(passed)?, of(own)?);
+    let part = own as f64 / passed.max(1) as f64;
+    Some(Estimate { low: part * all.low, high: most.high.min(1.0), ..all })
 }
 
 /// Returns the bytes that the program sent on connections to other machines.

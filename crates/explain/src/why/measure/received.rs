@@ -5,13 +5,17 @@ use super::super::facts::{Facts, Subject};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{InterfaceCounts, PacketCount, SocketKind};
 
-/// Returns the packets received by the program relative to those received by an interface or, for
-/// other subjects, by all CPUs; `None` if they were not counted. If other interfaces received
-/// packets too, the program's may be among those.
+/// Returns the packets received by the program relative to those received by an interface, for the
+/// program as a whole by IP in its network namespace or, for other subjects, by all CPUs; `None` if
+/// they were not counted. If other interfaces received packets too, the program's may be among
+/// those.
 pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estimate> {
     let observation = facts.observation;
     if observation.watched.interface.is_some() {
         return Some(Estimate::exactly(1.0));
+    }
+    if let Subject::Program = subject {
+        return Some(of_namespace(facts));
     }
     let own = own(facts)?;
     let part = |packets: u64, of: u64| (packets as f64 / of.max(1) as f64).min(1.0);
@@ -46,6 +50,15 @@ fn is_stacked(interface: &InterfaceCounts) -> bool {
     const DRIVERS: [&str; 6] =
         ["802.1Q VLAN Support", "bonding", "bridge", "ipvlan", "macvlan", "team"];
     interface.driver.as_deref().is_some_and(|driver| DRIVERS.contains(&driver))
+}
+
+/// Returns the program's part of the packets that reached IP in its network namespace; 1 if
+/// unknown.
+fn of_namespace(facts: &Facts<'_>) -> Estimate {
+    let all = ["Ip.InReceives", "Ip6.InReceives"].map(|name| facts.protocol(name));
+    let all: u64 = all.into_iter().flatten().sum();
+    let own = own(facts).filter(|_| all > 0 && !facts.is_unread("udp_datagrams"));
+    Estimate::exactly(own.map_or(1.0, |own| (own as f64 / all as f64).min(1.0)))
 }
 
 /// Returns the packets that the program received; `None` if unknown. 0 if it has no sockets, or if

@@ -7,16 +7,23 @@ use super::super::waits::{Wait, time_in};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
-/// Returns the largest fraction of time that another thread of the same process waits for requests.
-/// A thread that accepts connections or watches a timer also waits for input, but not for requests
-/// if clients wait for replies meanwhile.
+/// Returns the largest fraction of time that another thread of the program waits for requests: one
+/// of the same process, or of another of a server with several processes. A thread that accepts
+/// connections or watches a timer also waits for input, but not for requests if clients wait for
+/// replies meanwhile.
 pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
+    /// Minimum CPU time of a thread of another process, relative to that of `thread`: a process
+    /// that only supervises others hardly runs.
+    const OF_OTHERS: f64 = 0.2;
     if holds_up_replies(facts, thread) {
         return 0.0;
     }
-    let is_other = |other: &&ThreadActivity| other.pid == thread.pid && other.tid != thread.tid;
-    let others = facts.observation.threads.iter().filter(is_other);
-    let works = others.filter(|other| other.share_of(ThreadState::is_on_cpu) > 0.0);
+    let on_cpu = |thread: &ThreadActivity| thread.share_of(ThreadState::is_on_cpu);
+    let others = facts.observation.threads.iter().filter(|other| other.tid != thread.tid);
+    let works = others.filter(|other| {
+        on_cpu(other) > 0.0
+            && (other.pid == thread.pid || on_cpu(other) >= OF_OTHERS * on_cpu(thread))
+    });
     works.filter_map(|other| time_in(other, Wait::Input)).fold(0.0, f64::max)
 }
 

@@ -8,7 +8,7 @@ use super::super::rules::BACKGROUND;
 use super::super::waits::{self, Wait};
 use super::super::words::{label, percent};
 use super::{cannot_tell, sends_less};
-use linerate_record::why::WhyFinding;
+use linerate_record::why::{ThreadActivity, WhyFinding};
 
 /// Returns a finding for a thread that sleeps on something other than input, which may be the
 /// bottleneck although it has idle time.
@@ -41,6 +41,9 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
             (!on.contains("(tcp ")).then_some((format!("in {on}"), ""))?
         }
     };
+    if let Some(finding) = throttled_for_memory(facts, thread, time_in(wait)) {
+        return Some(finding);
+    }
     let cause = if cause.is_empty() { String::new() } else { format!(" ({cause})") };
     let often = match sleeps {
         ..0.01 => "less than once per 100 packets".to_owned(),
@@ -55,6 +58,32 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     let next = format!(
         "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
         thread.tid
+    );
+    Some(cannot_tell(facts, sentence, &next))
+}
+
+/// Returns the finding for a thread that the kernel holds up for most of its other waits because
+/// memory is short. It is in no system call that could be shortened.
+fn throttled_for_memory(
+    facts: &Facts<'_>,
+    thread: &ThreadActivity,
+    other: f64,
+) -> Option<WhyFinding> {
+    let sleeps = thread.asleep_on.iter().filter(|sleep| waits::is_for_memory(sleep));
+    let share: f64 = sleeps.clone().map(|sleep| sleep.share).sum();
+    let on = waits::longest(sleeps).filter(|_| 2.0 * share >= other)?;
+    let sentence = format!(
+        "Cannot tell how fast the program would be with more memory: the kernel holds up thread {} \
+         {} % of the time (in {}), because its control group is above memory.high, or memory is \
+         short.",
+        label(thread),
+        percent(share),
+        on.on
+    );
+    let next = format!(
+        "Read memory.events (high, max) and memory.pressure of the groups in /proc/{}/cgroup; \
+         raise memory.high, or make the program use less memory",
+        thread.pid
     );
     Some(cannot_tell(facts, sentence, &next))
 }

@@ -8,7 +8,7 @@ use super::super::losses::{firewall_dropped_elsewhere, is_much};
 use super::super::roles::is_accepted;
 use super::super::words::{label, percent};
 use super::datagrams::by_receivers;
-use super::{limit_reached, polls, seen, sends_less};
+use super::{full_link, limit_reached, polls, seen, sends_less};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, grouped, three_digits};
 use linerate_record::why::{Cause, Gain, SocketCounts, SocketKind, WhyFinding};
@@ -61,7 +61,13 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         _ => String::new(),
     };
     let percent = Figure::exact("percent", 0.0, Tier::Model, "there is no bottleneck to remove");
-    let next = "with a higher offered load, the rate stays the same or packets are lost";
+    let (limit, wrong_if) = match full_link(facts) {
+        Some(_) => ("the link", "with a faster link, the rate stays the same"),
+        None => (
+            "the offered load",
+            "with a higher offered load, the rate stays the same or packets are lost",
+        ),
+    };
     WhyFinding {
         cause: Cause::NothingWrong,
         sentence: claim(facts, rate)
@@ -70,15 +76,18 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
             + &by_receivers(facts)
             + &change(&observation.packets_per_s),
         evidence: seen(facts),
-        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
+        gain: Gain { percent, then_limited_by: Some(limit.to_owned()) },
         fix: None,
         workaround: None,
-        wrong_if: next.to_owned(),
+        wrong_if: wrong_if.to_owned(),
     }
 }
 
 /// Returns the claim: what sets the rate, and what was lost.
 fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
+    if let Some(link) = full_link(facts) {
+        return format!("Nothing is wrong with the program: the link of {link} is full.");
+    }
     match (limit_reached(facts), rate) {
         (Some(line), _) => {
             format!("Nothing is wrong: the program reaches the requested line rate, {line}.")
@@ -98,10 +107,12 @@ fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
                 )
             } else {
                 format!(
-                    "Nothing is wrong: the offered load sets the rate, {rate}, and {losses}.{}{}{}",
+                    "Nothing is wrong: the offered load sets the rate, {rate}, and \
+                     {losses}.{}{}{}{}",
                     servers(facts),
                     round_trips(facts),
-                    silent(facts)
+                    silent(facts),
+                    doubts::stalled_elsewhere(facts)
                 )
             }
         }

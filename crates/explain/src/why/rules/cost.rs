@@ -243,12 +243,32 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::Functions(Group::UserLock), 0.1, A_TENTH),
             at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
+            at_least(M::AsleepOnMutex, 0.005, "threads that wait for a lock sleep now and then"),
         ],
-        symptoms: 0,
+        symptoms: 2,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
         then_limited_by: Next::Is("the work done under the lock"),
         sentence: "Thread {thread} spends {user_lock} of its time in user-space lock functions.",
+        fix: "Split the lock (one per thread or per table shard), or use per-thread data",
+        workaround: Some("use fewer threads to reduce contention"),
+        wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
+        measure: "futex calls, with `strace -c -f -e futex -p PID`",
+    },
+    // Locks that spin, and those that call a function of their own when they have to wait.
+    Rule {
+        cause: Cause::UserLock,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::UserLockWait), 0.1, A_TENTH),
+            at_least(M::WorkingThreads, 2.0, "contention needs two threads"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::CostRemoved(M::Functions(Group::UserLockWait), [0.2, 0.7, 1.5]),
+        then_limited_by: Next::Is("the work done under the lock"),
+        sentence: "Thread {thread} spends {user_lock_wait} of its time waiting for user-space \
+                   locks.",
         fix: "Split the lock (one per thread or per table shard), or use per-thread data",
         workaround: Some("use fewer threads to reduce contention"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",

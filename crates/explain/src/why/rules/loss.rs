@@ -17,7 +17,7 @@ const HALF: &str = "above that, waiting for a CPU may explain the loss";
 
 /// Minimum fraction of the packets of an interface or a machine that are the program's. Otherwise,
 /// how they are received hardly concerns the program.
-pub(super) const OWN: f64 = 0.01;
+pub(in super::super) const OWN: f64 = 0.01;
 pub(super) const OWN_SOURCE: &str = "below that, other programs receive practically all packets";
 
 const NOT_FULL: &str =
@@ -158,6 +158,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::FirewallLoss, 0.01, "smaller losses may be skew between counter reads"),
             at_most(M::ConntrackLoss, 1.0, NOT_FULL),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
         symptoms: 1,
         explained_by: &[Cause::ConntrackFull, Cause::ReassemblyFailed],
@@ -188,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::LossPerhapsRecovered(M::FilterLoss),
         then_limited_by: Next::Is("the offered load"),
         sentence: "A tc filter or policer on {interface} dropped {filter_drops} packets, \
-                   {filter_loss} of the program's packets including the dropped ones.",
+                   {filter_loss} of the packets on that interface including the dropped ones.",
         fix: "Find the filter whose counter grows (tc -s filter show dev {interface} ingress, and \
               egress) and make it accept the packets that {program} should receive or send; if it \
               is a policer (police rate), raise its rate",
@@ -219,11 +220,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ConntrackFull,
         scope: Scope::Program,
-        conditions: &[at_least(
-            M::ConntrackLoss,
-            0.0005,
-            "one packet in 2000; each such packet makes a client wait 1 s before it retries",
-        )],
+        conditions: &[
+            at_least(
+                M::ConntrackLoss,
+                0.0005,
+                "one packet in 2000; each such packet makes a client wait 1 s before it retries",
+            ),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
+        ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::ConntrackLoss),
@@ -244,7 +248,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ReversePathFilter,
         scope: Scope::Program,
-        conditions: &[at_least(M::ReversePathLoss, LOST, LOST_SOURCE)],
+        conditions: &[
+            at_least(M::ReversePathLoss, LOST, LOST_SOURCE),
+            at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
+        ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::ReversePathLoss),

@@ -180,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::StallRemoved(M::Held),
+        gain: GainModel::OfConnections(&GainModel::StallRemoved(M::Held), M::Held, 0.3),
         then_limited_by: Next::Is("the peer, or the program's own CPU"),
         sentence: "Connection {connection} spends {held} of the time holding back small segments \
                    until earlier ones are acknowledged (Nagle's algorithm); the peer delays its \
@@ -199,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::StallRemoved(M::Corked),
+        gain: GainModel::OfConnections(&GainModel::StallRemoved(M::Corked), M::Corked, 0.3),
         then_limited_by: Next::Is("the peer, or the program's own CPU"),
         sentence: "Connection {connection} spends {corked} of the time holding back a small \
                    segment with no other segment in flight: the program requested this with \
@@ -215,7 +215,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[at_least(M::OfPacingLimit, FULL_RATE, FULL_RATE_SOURCE)],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::UntilCpuIsFull,
+        gain: GainModel::OfConnections(&GainModel::UntilCpuIsFull, M::OfPacingLimit, FULL_RATE),
         then_limited_by: Next::Is("the thread's CPU, or the path"),
         sentence: "The program limits connection {connection} to {pacing_limit} \
                    (SO_MAX_PACING_RATE), and sends at {of_pacing_limit} of that limit.",

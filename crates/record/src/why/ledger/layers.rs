@@ -147,7 +147,12 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
         .iter()
         .filter_map(|(name, reason, whose)| {
             let is_known = *name == LISTEN_DROPS && listens || *reason == UDP_MEMORY && has_udp;
-            let whose = if is_known { Whose::CountedElsewhere } else { *whose };
+            let is_of_tcp = *name == LISTEN_DROPS || name.contains("Tcp.") || name.contains(".TCP");
+            let whose = match (is_known, is_of_tcp) {
+                (true, _) => Whose::CountedElsewhere,
+                (false, true) if !observation.may_use_tcp() => Whose::OtherPrograms,
+                _ => *whose,
+            };
             let packets = match *name {
                 OUT_DISCARDS => observation.discarded_on_output(),
                 name => count(name),

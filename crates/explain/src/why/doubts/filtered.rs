@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets that firewall rules dropped in the network namespace of a program that receives hardly
+//! any packets there: they may have been meant for other programs, or these drops may be the reason
+//! why the program receives none.
+
+use super::super::facts::{Facts, Subject};
+use super::super::losses::{is_much, vanished};
+use super::super::measure::Measure as M;
+use super::super::rules::OWN;
+use super::super::words::percent;
+use super::Doubt;
+use linerate_record::units::grouped;
+use linerate_record::why::SocketKind;
+
+/// Returns whether the program has sockets of the network.
+fn has_sockets(facts: &Facts<'_>) -> bool {
+    let is_local = |kind| matches!(kind, SocketKind::Unix | SocketKind::UnixListen);
+    facts.observation.sockets.iter().any(|socket| !is_local(socket.kind))
+}
+
+/// Detects packets that firewall rules dropped although the program received hardly any.
+pub(super) fn by_rules(facts: &Facts<'_>) -> Option<Doubt> {
+    let vanished = vanished(facts)?;
+    let dropped = vanished.by_firewall.filter(|dropped| is_much(*dropped, vanished.received))?;
+    let own = M::OwnOfReceived.of(facts, Subject::Program)?.value;
+    if !has_sockets(facts) || own >= OWN {
+        return None;
+    }
+    let share = dropped as f64 / vanished.received.max(1) as f64;
+    let doubt = Doubt::new(
+        format!(
+            "Cannot tell whether {} packets ({} % of all received in the network namespace) that \
+             firewall rules dropped were meant for the program, which received less than 1 % of \
+             the packets there.",
+            grouped(dropped),
+            percent(share)
+        ),
+        "Find the rule whose counter grows (nft list ruleset; iptables -vnL), and see whether it \
+         matches the program's addresses and ports",
+    )?;
+    Some(doubt.with("packets dropped by firewall rules, of all received", share, "ratio"))
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An interface of the program that carries as much as its link can.
+
+use super::super::facts::Facts;
+use linerate_record::units::BitsPerSecond;
+use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
+
+/// Framing per Ethernet frame that interfaces do not count, in bytes: preamble, FCS and gap.
+const FRAMING: u64 = 24;
+
+/// Drivers of virtual interfaces, which report a speed that does not limit them.
+const VIRTUAL: [&str; 12] = [
+    "802.1Q VLAN Support",
+    "bonding",
+    "bridge",
+    "hv_netvsc",
+    "ipvlan",
+    "macvlan",
+    "team",
+    "tun",
+    "veth",
+    "virtio_net",
+    "vmxnet3",
+    "xen-netfront",
+];
+
+/// Returns the interface whose link is full in the direction in which the program carries much of
+/// its traffic, with its speed; `None` if there is none. If the user requested a line rate, that
+/// counts instead.
+pub(in super::super) fn full_link(facts: &Facts<'_>) -> Option<String> {
+    /// Minimum part of the packets of the full direction that are the program's.
+    const OWN: f64 = 0.3;
+    if facts.observation.watched.line_bits_per_s.is_some() {
+        return None;
+    }
+    let [received, sent] = own_packets(facts)?;
+    facts.observation.interfaces.iter().find_map(|interface| {
+        let speed = speed(interface)?;
+        let is_full = |bytes: u64, packets: u64, own: u64| {
+            /// Minimum and maximum rate relative to the link's speed. A rate far above it shows
+            /// that the reported speed does not apply.
+            const FULL: std::ops::RangeInclusive<f64> = 0.93..=1.05;
+            let rate = 8.0 * (bytes + FRAMING * packets) as f64 / facts.elapsed();
+            FULL.contains(&(rate / speed)) && own as f64 >= OWN * packets as f64
+        };
+        let is_one = is_full(interface.rx_bytes, interface.rx_packets, received)
+            || is_full(interface.tx_bytes, interface.tx_packets, sent);
+        is_one.then(|| format!("{} ({})", interface.name, BitsPerSecond(speed)))
+    })
+}
+
+/// Returns the speed of an interface's link in bits per second, if it limits the interface.
+fn speed(interface: &InterfaceCounts) -> Option<f64> {
+    /// Slower links are rather wrong values.
+    const LEAST: f64 = 100e6;
+    let driver = interface.driver.as_deref()?;
+    let is_virtual = interface.name == "lo" || VIRTUAL.contains(&driver);
+    interface.link_bits_per_s.filter(|speed| !is_virtual && *speed >= LEAST)
+}
+
+/// Returns the packets that the program received from other machines and sent to them; `None` if
+/// they are not counted.
+fn own_packets(facts: &Facts<'_>) -> Option<[u64; 2]> {
+    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
+    let is_away = |socket: &&SocketCounts| {
+        let remote = socket.remote.as_deref().unwrap_or_default();
+        let is_loopback = remote.starts_with("127.") || remote.starts_with("[::1]");
+        !is_loopback && host(remote) != host(&socket.local)
+    };
+    let tcps = || facts.connections().filter(is_away).filter_map(|socket| socket.tcp.as_ref());
+    let segments: [u64; 2] =
+        [tcps().map(|tcp| tcp.segments_in).sum(), tcps().map(|tcp| tcp.segments_out).sum()];
+    let has_udp = facts.observation.sockets.iter().any(|one| one.kind == SocketKind::Udp);
+    if !has_udp || facts.is_unread("udp_datagrams") {
+        return (segments != [0, 0]).then_some(segments);
+    }
+    let [received, sent] =
+        ["InDatagrams", "OutDatagrams"].map(|name| facts.datagrams(name).unwrap_or(0));
+    Some([segments[0] + received, segments[1] + sent])
+}
