@@ -5,7 +5,7 @@ use crate::example::{
     ELAPSED_S, cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd,
     thread,
 };
-use crate::seeds::{Case, cpu_quota, rate_limiter, single_thread};
+use crate::seeds::{Case, cpu_quota, protocols, rate_limiter, single_thread};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -331,7 +331,7 @@ fn the_traffic_of_others_does_not_reach_the_line() {
         let busy =
             InterfaceCounts { rx_bytes: (1.13e9 * ELAPSED_S) as u64, ..interface(name, 4_000_000) };
         seen.interfaces = vec![busy];
-        seen.cpus[0].backlog_processed = 4_000_000;
+        seen.protocols.extend(protocols(&[("Ip.InReceives", 4_000_000)]));
         explain(seen)[0].sentence.contains("reaches the requested line rate")
     };
     // The program's own rate is 16 Mb/s, or it has no sockets.
