@@ -157,7 +157,7 @@ fn shares_of(ticks: &CpuTicks, elsewhere: Option<f64>) -> CpuShares {
 }
 
 fn run_ns(file: &File) -> Option<u64> {
-    Some(SchedStat::parse(&text_of(file)?)?.run_ns)
+    Some(SchedStat::parse(&text_of(file).ok()?)?.run_ns)
 }
 
 fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts {

@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use linerate_record::why::SleepTime;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Maximum number of sampled threads.
@@ -56,6 +56,28 @@ struct Samples {
     file: Option<File>,
     is_refused: bool,
     asleep: BTreeMap<Place, Count>,
+}
+
+impl Samples {
+    /// Returns the system call that the thread is in; `None` if it is unreadable. `read` returns
+    /// the contents of a file.
+    fn call(&mut self, read: impl Fn(&File) -> io::Result<String>) -> Option<InCall> {
+        match read(self.file.as_ref()?) {
+            Ok(text) => InCall::parse(&text),
+            // The owner of a process may open the file even if Yama forbids attaching to the
+            // process. The kernel checks that when the file is read.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                self.is_refused = true;
+                None
+            }
+            // The thread has ended. Its samples are kept until the end of the window, but not the
+            // descriptor.
+            Err(_) => {
+                self.file = None;
+                None
+            }
+        }
+    }
 }
 
 /// Number of samples in which a thread was asleep in one system call or kernel function.
@@ -155,10 +177,7 @@ impl Sleepers {
                 file.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
             Samples { file: file.ok(), is_refused, ..Samples::default() }
         });
-        let call = match &samples.file {
-            Some(file) => text_of(file).and_then(|text| InCall::parse(&text)),
-            None => None,
-        };
+        let call = samples.call(text_of);
         let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
@@ -378,6 +397,30 @@ mod tests {
         assert!(sleepers.samples.keys().all(|(_, tid)| tid % 2 == 0));
         let of_tid = |tid: u32| threads.followed(1, tid).map(|thread| sleepers.samples(thread));
         assert_eq!([of_tid(2), of_tid(1)], [Some(PER_TICK as u64), Some(0)]);
+    }
+
+    #[test]
+    fn a_call_that_may_be_opened_but_not_read_is_refused() {
+        let own = File::open("/proc/thread-self/syscall").expect("a file");
+        let mut samples = Samples { file: Some(own), ..Samples::default() };
+        assert_eq!(samples.call(text_of), Some(InCall::Running));
+        assert!(!samples.is_refused);
+        let refuse = |_: &File| Err(io::Error::from_raw_os_error(linerate_linux::errno::EPERM));
+        assert_eq!(samples.call(refuse), None);
+        assert!(samples.is_refused && samples.file.is_some());
+    }
+
+    #[test]
+    fn the_descriptor_of_a_thread_that_has_ended_is_closed() {
+        let opened = std::thread::spawn(|| File::open("/proc/thread-self/syscall"));
+        let file = opened.join().expect("no panic").expect("a file");
+        let mut samples = Samples { file: Some(file), ..Samples::default() };
+        // The kernel releases a joined thread shortly after it has ended.
+        let ends_ns = linerate_linux::monotonic_ns() + 5_000_000_000;
+        while samples.file.is_some() && linerate_linux::monotonic_ns() < ends_ns {
+            samples.call(text_of);
+        }
+        assert!(samples.file.is_none() && !samples.is_refused);
     }
 
     #[test]
