@@ -443,6 +443,15 @@ impl Ring {
         Ok(Self { start, bytes, data_offset: page, data_bytes, fields, copy: Vec::new() })
     }
 
+    /// Gives `event` a ring of at least `bytes` bytes, which takes the same memory whatever the size
+    /// of a page, but no less than a page.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Ring::map`].
+    pub fn map_bytes(event: &Event, bytes: usize, fields: Fields) -> io::Result<Self> {
+        Self::map(event, bytes.div_ceil(crate::page_bytes()), fields)
+    }
+
     fn position(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: both positions are aligned words in the first page of the mapping, which is valid
         // as long as `self` is.
