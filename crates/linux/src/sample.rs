@@ -443,11 +443,10 @@ impl Ring {
         Ok(Self { start, bytes, data_offset: page, data_bytes, fields, copy: Vec::new() })
     }
 
-    /// Gives `event` a ring of at least `bytes` bytes, which takes the same memory whatever the size
-    /// of a page, but no less than a page.
+    /// Like [`Ring::map`], with at least `bytes` bytes.
     ///
     /// # Errors
-    /// Returns the same errors as [`Ring::map`].
+    /// Returns the same errors.
     pub fn map_bytes(event: &Event, bytes: usize, fields: Fields) -> io::Result<Self> {
         Self::map(event, bytes.div_ceil(crate::page_bytes()), fields)
     }

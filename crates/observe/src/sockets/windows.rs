@@ -18,10 +18,11 @@ impl Sockets {
         self.watched.values_mut().for_each(Watched::begin_window);
         self.census.begin_window();
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
-        if is_new || self.has(SocketKind::Tcp) || self.has(SocketKind::TcpListen) {
-            if let Some(tcp) = listing::list(network, InetProtocol::Tcp) {
-                self.take_tcp(tcp, Moment::Start, true);
-            }
+        let has_tcp = self.has(SocketKind::Tcp) || self.has(SocketKind::TcpListen);
+        if (is_new || has_tcp)
+            && let Some(tcp) = listing::list(network, InetProtocol::Tcp)
+        {
+            self.take_tcp(tcp, Moment::Start, true);
         }
         if is_new || self.has(SocketKind::Udp) {
             self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, true);
