@@ -5,6 +5,7 @@
 //! event's count, the call chain, the raw tracepoint record or the user-mode registers.
 
 mod processes;
+mod sized;
 
 pub use processes::{Change, Mapped};
 
@@ -441,14 +442,6 @@ impl Ring {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, bytes, data_offset: page, data_bytes, fields, copy: Vec::new() })
-    }
-
-    /// Like [`Ring::map`], with at least `bytes` bytes.
-    ///
-    /// # Errors
-    /// Returns the same errors.
-    pub fn map_bytes(event: &Event, bytes: usize, fields: Fields) -> io::Result<Self> {
-        Self::map(event, bytes.div_ceil(crate::page_bytes()), fields)
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {

@@ -226,8 +226,8 @@ fn exchange(
 }
 
 /// Receives a part of a reply and returns its length, or the error number. With MSG_TRUNC, the
-/// length of a part that does not fit into the buffer is that of the whole part. A signal does not interrupt it: with a timeout set, the kernel would not restart the
-/// call by itself.
+/// length of a part that does not fit into the buffer is that of the whole part. A signal does not
+/// interrupt it: with a timeout set, the kernel would not restart the call by itself.
 fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> Result<usize, i32> {
     loop {
         // SAFETY: `buffer` is valid for writing during the call.
