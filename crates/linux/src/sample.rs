@@ -5,6 +5,7 @@
 //! event's count, the call chain, the raw tracepoint record or the user-mode registers.
 
 mod processes;
+mod sized;
 
 pub use processes::{Change, Mapped};
 

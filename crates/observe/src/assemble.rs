@@ -6,7 +6,7 @@ mod missing;
 
 use crate::Request;
 use crate::budget::budget;
-use crate::packets::{Counts, choose, hidden_tunnels};
+use crate::packets::{Counts, choose, hidden_tunnels, rates_of_namespace};
 use crate::ports::local_ports;
 use crate::profiling::{Profiled, Profiling};
 use crate::quotas::is_by_session;
@@ -53,6 +53,7 @@ pub(crate) fn assemble(
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     missing::note_vanished(&mut unread, &found.vanished);
+    missing::note_without_driver(&mut unread, &found.without_driver);
     unread.extend(found.is_conntrack_hidden.then(missing::hidden_conntrack));
     let bound = watching.sockets.packet_interface_names();
     let bound = found.interfaces.iter().filter(|one| bound.contains(&one.name.as_str()));
@@ -78,7 +79,8 @@ pub(crate) fn assemble(
     watching.sockets.attribute_shared(&mut sockets, &threads);
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
-    let memory = watching.resident.finish(root, &watching.family.pids);
+    let faults = threads.iter().map(|thread| thread.minor_faults).sum();
+    let memory = watching.resident.finish(root, &watching.family.pids, faults);
     let observation = Observation {
         watched: watched(watching, request, window, &threads),
         elapsed_s: window.elapsed_s,
@@ -207,6 +209,9 @@ fn packets(
     }
     let interface = bound_interfaces(&watching.sockets);
     let (count, mut rates) = choose(&counts, own, &interface, &tunnels);
+    if let Some(count) = count.as_ref().filter(|one| one.counter == PacketCount::CONNECTIONS) {
+        rates = rates_in_rotation(watching, count.packets).unwrap_or(rates);
+    }
     if let Some(seconds) = watching.arrivals.refreshed_every_s() {
         if count.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
             rates.clear();
@@ -214,6 +219,19 @@ fn packets(
         unread.push(missing::refreshed_seldom(&interface, seconds));
     }
     (count, rates)
+}
+
+/// Returns the rate in each slice of `packets` segments on the program's connections, if the
+/// connections were read in rotation: their own counters do not show in which slice they counted.
+/// Those of the namespace do, if they are the program's. Otherwise, the rates are empty.
+fn rates_in_rotation(watching: &Watching, packets: u64) -> Option<Vec<f64>> {
+    if !watching.sockets.were_read_in_rotation() {
+        return None;
+    }
+    let is_ours = tcp_of_namespace(watching)
+        .is_some_and(|(segments, _)| watching.sockets.tcp_share(segments) != Share::Unknown);
+    let rates = is_ours.then(|| rates_of_namespace(&watching.counts, packets));
+    Some(rates.unwrap_or_default())
 }
 
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
@@ -243,6 +261,7 @@ fn packet_counts(root: &Root, watching: &Watching, unread: &mut Vec<Unread>) -> 
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
         tcp: counts.tcp.filter(|_| !misses_segments),
+        tcp_at_end: counts.tcp_at_end.filter(|_| !misses_segments),
         tcp_of_namespace: counts
             .tcp_of_namespace
             .and_then(|segments| Some(segments / ends_per_segment?)),
@@ -274,7 +293,7 @@ fn last_level_cache(root: &Root) -> Option<u64> {
 fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     let (first, last) = (watching.counts.first()?, watching.counts.last()?);
     let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
-    let seen = more(|counts| counts.tcp.map(|(segments, _)| segments))?;
+    let seen = more(|counts| counts.tcp_at_end.or(counts.tcp).map(|(segments, _)| segments))?;
     Some((more(|counts| counts.tcp_of_namespace)?, seen))
 }
 

@@ -32,7 +32,8 @@ struct Whole {
     interrupts: BTreeMap<u32, BTreeMap<String, u64>>,
 }
 
-fn whole(root: &Root) -> Whole {
+/// Reads the counters, with those of hardware interrupts if `has_interrupts`.
+fn whole(root: &Root, has_interrupts: bool) -> Whole {
     let text = |path: &str| root.text(path).unwrap_or_default();
     let ticks = parse_stat(&text("proc/stat"));
     let online: Vec<u32> = ticks.keys().copied().collect();
@@ -41,7 +42,10 @@ fn whole(root: &Root) -> Whole {
         softnet: parse_softnet(&text("proc/net/softnet_stat"), &online),
         receive: parse_softirqs(&softirqs, "NET_RX"),
         transmit: parse_softirqs(&softirqs, "NET_TX"),
-        interrupts: parse_interrupts(&text("proc/interrupts")),
+        interrupts: match has_interrupts {
+            true => parse_interrupts(&text("proc/interrupts")),
+            false => BTreeMap::new(),
+        },
         ticks,
     }
 }
@@ -60,12 +64,20 @@ pub(crate) struct Cpus {
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
     stat: Reader,
+    /// Whether hardware interrupts are counted.
+    has_interrupts: bool,
 }
 
 impl Cpus {
-    /// Starts reading. `softirq_threads` maps CPUs to `ksoftirqd/N` processes.
-    pub(crate) fn start(root: &Root, softirq_threads: &BTreeMap<u32, u32>) -> Self {
-        let first = whole(root);
+    /// Starts reading. `softirq_threads` maps CPUs to `ksoftirqd/N` processes. Hardware interrupts
+    /// are counted if `has_interrupts`: on a machine with many CPUs, the kernel writes several MB
+    /// of them.
+    pub(crate) fn start(
+        root: &Root,
+        softirq_threads: &BTreeMap<u32, u32>,
+        has_interrupts: bool,
+    ) -> Self {
+        let first = whole(root, has_interrupts);
         let mut cpus = Self {
             last: first.ticks.clone(),
             softirq_pids: softirq_threads.clone(),
@@ -74,6 +86,7 @@ impl Cpus {
             end: None,
             slices: Vec::new(),
             stat: Reader::open(root, "proc/stat"),
+            has_interrupts,
         };
         if softirq_threads.len() <= SOFTIRQ_THREADS_MAX {
             cpus.follow(root, softirq_threads.keys().copied());
@@ -120,13 +133,13 @@ impl Cpus {
 
     /// Ends the window.
     pub(crate) fn end(&mut self, root: &Root) {
-        self.end = Some(whole(root));
+        self.end = Some(whole(root, self.has_interrupts));
     }
 
     /// Returns the counts of every CPU that was online at both ends of the window, and begins the
     /// next window. The window ends now, unless it ended before.
     pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
-        let last = self.end.take().unwrap_or_else(|| whole(root));
+        let last = self.end.take().unwrap_or_else(|| whole(root, self.has_interrupts));
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {
             let before = self.first.ticks.get(cpu)?;
             Some(counts(*cpu, &ticks.since(before), &self.first, &last))
@@ -157,26 +170,27 @@ fn shares_of(ticks: &CpuTicks, elsewhere: Option<f64>) -> CpuShares {
 }
 
 fn run_ns(file: &File) -> Option<u64> {
-    Some(SchedStat::parse(&text_of(file)?)?.run_ns)
+    Some(SchedStat::parse(&text_of(file).ok()?)?.run_ns)
 }
 
 fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts {
     let share = |part: u64| part as f64 / ticks.total().max(1) as f64;
+    // The counters have 32 bits and wrap around.
+    let increase = |before: u64, after: u64| u64::from((after as u32).wrapping_sub(before as u32));
     let softnet = |of: fn(&Softnet) -> u64| {
         let before = first.softnet.get(&cpu).map_or(0, of);
-        // The counters have 32 bits and wrap around.
-        let after = last.softnet.get(&cpu).map_or(before, of);
-        u64::from((after as u32).wrapping_sub(before as u32))
+        increase(before, last.softnet.get(&cpu).map_or(before, of))
     };
     let softirqs = |of: fn(&Whole) -> &BTreeMap<u32, u64>| {
         let before = of(first).get(&cpu).copied().unwrap_or(0);
-        of(last).get(&cpu).copied().unwrap_or(before).saturating_sub(before)
+        increase(before, of(last).get(&cpu).copied().unwrap_or(before))
     };
     let sources = last.interrupts.get(&cpu).into_iter().flatten();
     let more = |(source, after): (&String, &u64)| {
         let before = first.interrupts.get(&cpu).and_then(|sources| sources.get(source));
-        let more = after.saturating_sub(before.copied().unwrap_or(0));
-        (more > 0).then(|| (source.clone(), more))
+        let more = increase(before.copied().unwrap_or(0), *after);
+        // A source that shared its name with another one may have been removed.
+        (1..1 << 31).contains(&more).then(|| (source.clone(), more))
     };
     CpuCounts {
         cpu,
@@ -215,7 +229,7 @@ mod tests {
         let root = Root::new(folder.path());
         tree(&root, [0; 8], "fffffffe 1 0 0 0 0 0 0 0 0 0 0 00000001", 10, 5);
         put(&root, "proc/9/schedstat", "0 0 1\n");
-        let mut cpus = Cpus::start(&root, &BTreeMap::from([(1, 9)]));
+        let mut cpus = Cpus::start(&root, &BTreeMap::from([(1, 9)]), true);
         tree(&root, [20, 0, 10, 40, 0, 2, 8, 20], "00000003 3 1 0 0 0 0 0 0 0 0 0 00000001", 30, 9);
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
         cpus.read(1_000_000_000);
@@ -241,13 +255,29 @@ mod tests {
     }
 
     #[test]
+    fn interrupts_wrap_as_well_and_are_left_out_on_request() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let most = u64::from(u32::MAX);
+        let counted = |has_interrupts| {
+            tree(&root, [0; 8], "", most - 4, most);
+            let mut cpus = Cpus::start(&root, &BTreeMap::new(), has_interrupts);
+            tree(&root, [1; 8], "", 5, 3);
+            let found = &cpus.finish(&root)[0];
+            (found.net_rx, found.hardware_interrupts.get("v-input.0").copied())
+        };
+        assert_eq!(counted(true), (10, Some(4)));
+        assert_eq!(counted(false), (10, None));
+    }
+
+    #[test]
     fn interrupts_are_unknown_unless_the_softirq_thread_is_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
         let interrupts = |pids: &BTreeMap<u32, u32>, ticks: u64, followed: &[u32]| {
             tree(&root, [0; 8], "", 0, 0);
             put(&root, "proc/9/schedstat", "0 0 1\n");
-            let mut cpus = Cpus::start(&root, pids);
+            let mut cpus = Cpus::start(&root, pids, true);
             cpus.follow(&root, followed.iter().copied());
             tree(&root, [100 - ticks, 0, 0, 0, 0, 0, ticks, 0], "", 0, 0);
             cpus.read(1_000_000_000);
@@ -265,7 +295,7 @@ mod tests {
     fn a_machine_that_says_nothing_has_no_cpus() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
-        let mut cpus = Cpus::start(&root, &BTreeMap::new());
+        let mut cpus = Cpus::start(&root, &BTreeMap::new(), true);
         cpus.read(1);
         assert!(cpus.finish(&root).is_empty());
     }

@@ -3,6 +3,7 @@
 //! has reached its limit, accept(2) fails with EMFILE, and connections wait in the accept queue.
 
 use crate::sleep::socket_inode;
+use crate::target::open_id;
 use linerate_machine::Root;
 use linerate_record::why::FullDescriptors;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,14 @@ impl Open {
 
     /// Reads a process's descriptors; empty if it has ended or belongs to another user.
     pub(crate) fn of(root: &Root, pid: u32) -> Self {
+        let open = Self::of_thread(root, pid);
+        match open.is_hidden().then(|| open_id(root, pid)) {
+            Some(tid) if tid != pid => Self::of_thread(root, tid),
+            _ => open,
+        }
+    }
+
+    fn of_thread(root: &Root, pid: u32) -> Self {
         let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
         let mut open = Self::default();
         for entry in entries.into_iter().flatten().flatten() {

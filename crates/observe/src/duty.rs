@@ -10,6 +10,7 @@ pub(crate) struct Duty {
     /// Number of remaining slices with events off.
     off_for: u64,
     began_ns: u64,
+    /// End of the last slice.
     on_since_ns: u64,
     /// Total time with events on, up to the end of the last such slice.
     covered_ns: u64,
@@ -21,6 +22,11 @@ const MAX_OFF: u64 = 15;
 impl Duty {
     pub(crate) fn new(limit: u64, now_ns: u64) -> Self {
         Self { limit, off_for: 0, began_ns: now_ns, on_since_ns: now_ns, covered_ns: 0 }
+    }
+
+    /// Begins the window: forgets the time before it.
+    pub(crate) fn begin_window(&mut self, now_ns: u64) {
+        (self.began_ns, self.on_since_ns, self.covered_ns) = (now_ns, now_ns, 0);
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -39,9 +45,10 @@ impl Duty {
         self.on_since_ns = now_ns;
     }
 
-    /// Returns the ratio of the total time to the time with events on.
-    pub(crate) fn scale(&self, now_ns: u64) -> f64 {
-        let elapsed = now_ns.saturating_sub(self.began_ns) as f64;
+    /// Returns the ratio of the total time to the time with events on, both up to the end of the
+    /// last slice.
+    pub(crate) fn scale(&self) -> f64 {
+        let elapsed = self.on_since_ns.saturating_sub(self.began_ns) as f64;
         if self.covered_ns == 0 { 1.0 } else { (elapsed / self.covered_ns as f64).max(1.0) }
     }
 }
@@ -57,7 +64,20 @@ mod tests {
             assert!(duty.is_on());
             duty.end_slice(999, slice * 100);
         }
-        assert_eq!(duty.scale(5_000), 1.0);
+        assert_eq!(duty.scale(), 1.0);
+    }
+
+    #[test]
+    fn what_came_before_the_window_does_not_count() {
+        let mut duty = Duty::new(1000, 0);
+        duty.end_slice(2000, 1000);
+        duty.begin_window(1000);
+        assert_eq!(duty.scale(), 1.0, "nothing is known yet");
+        for (events, now) in [(0, 1100), (0, 1200), (10, 1300)] {
+            duty.end_slice(events, now);
+        }
+        assert!(duty.is_on());
+        assert_eq!(duty.scale(), 3.0);
     }
 
     #[test]
@@ -69,6 +89,6 @@ mod tests {
             duty.end_slice(3000, slice * 100);
         }
         // One slice in four is on.
-        assert_eq!((on, duty.scale(4_800)), (12, 4.0));
+        assert_eq!((on, duty.scale()), (12, 4.0));
     }
 }

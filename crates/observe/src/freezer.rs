@@ -25,7 +25,7 @@ impl Freezer {
             self.folders.insert(pid, folder);
         }
         let folder = self.folders.get(&pid).and_then(Option::as_ref);
-        let state = folder.and_then(|folder| text_of(self.states.get(folder)?));
+        let state = folder.and_then(|folder| text_of(self.states.get(folder)?).ok());
         state.is_some_and(|text| shows_frozen(&text))
     }
 

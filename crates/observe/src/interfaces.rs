@@ -30,6 +30,8 @@ pub(crate) struct Interfaces {
     links: BTreeMap<String, Link>,
     qdiscs: Vec<Qdisc>,
     drivers: BTreeMap<String, DriverCounters>,
+    /// NICs whose driver counters are not read because there are too many.
+    left_out: BTreeSet<String>,
     protocols: BTreeMap<String, u64>,
 }
 
@@ -40,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) protocols: BTreeMap<String, u64>,
     /// Interfaces that disappeared during the window.
     pub(crate) vanished: Vec<String>,
+    /// NICs with traffic whose driver counters were not read because there are too many.
+    pub(crate) without_driver: Vec<String>,
     /// Whether connection tracking may have dropped packets that could not be counted.
     pub(crate) is_conntrack_hidden: bool,
 }
@@ -126,16 +130,19 @@ impl Interfaces {
         let links: BTreeMap<String, Link> =
             links(root, namespace).into_iter().map(|link| (link.name.clone(), link)).collect();
         let mut drivers = BTreeMap::new();
-        let mut names: Vec<&String> = links.keys().collect();
-        names.sort_by_key(|name| Some(name.as_str()) != wanted);
+        let mut names = by_importance(&links, wanted);
+        let left_out = names.split_off(names.len().min(DRIVERS_MAX));
+        let left_out = left_out.into_iter().filter(|name| links[*name].kind.is_none());
+        let left_out = left_out.cloned().collect();
         if let Some(network) = &namespace.network {
-            for name in names.into_iter().take(DRIVERS_MAX) {
+            for name in names {
                 let Ok(counters) = network.driver_counter_names(name) else { continue };
                 let values = values(network, name, &counters);
                 drivers.insert(name.clone(), (counters, values));
             }
         }
-        Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
+        let (qdiscs, protocols) = (qdiscs(namespace), protocols(root, namespace));
+        Self { links, qdiscs, drivers, left_out, protocols }
     }
 
     /// Returns the differences since the start. `links` are the last readings.
@@ -173,6 +180,8 @@ impl Interfaces {
             }
             interfaces.push(counts);
         }
+        let names = interfaces.iter().map(|one| &one.name);
+        let without_driver = names.filter(|name| self.left_out.contains(*name)).cloned().collect();
         let now = protocols(root, namespace);
         let protocols = grown(&self.protocols, &now);
         self.protocols = now;
@@ -182,6 +191,7 @@ impl Interfaces {
             interfaces,
             protocols,
             vanished: vanished.into_keys().collect(),
+            without_driver,
             is_conntrack_hidden: is_conntrack_hidden(root, namespace),
         }
     }
@@ -211,6 +221,14 @@ impl Interfaces {
         };
         now.iter().filter(|qdisc| qdisc.interface == link.index).map(count).collect()
     }
+}
+
+/// Returns the names of the interfaces: the wanted one, NICs, and then virtual interfaces, such as
+/// those of containers.
+fn by_importance<'l>(links: &'l BTreeMap<String, Link>, wanted: Option<&str>) -> Vec<&'l String> {
+    let mut names: Vec<&String> = links.keys().collect();
+    names.sort_by_key(|name| (Some(name.as_str()) != wanted, links[*name].kind.is_some()));
+    names
 }
 
 fn qdiscs(namespace: &Namespace) -> Vec<Qdisc> {
@@ -333,6 +351,18 @@ mod tests {
         assert_eq!((counts.handle.as_str(), counts.parent.as_deref()), ("a:", Some("8001:2")));
         let root = Qdisc { parent: ROOT, ..below };
         assert_eq!(qdisc_difference(&root, &root, None).parent, None);
+    }
+
+    #[test]
+    fn nics_come_before_the_interfaces_of_containers() {
+        let link = |(name, kind): (&str, Option<&str>)| {
+            let (name, kind) = (name.to_owned(), kind.map(str::to_owned));
+            (name.clone(), Link { name, kind, ..Link::default() })
+        };
+        let all = [("cali1", Some("veth")), ("br0", Some("bridge")), ("eth0", None), ("lo", None)];
+        let links: BTreeMap<String, Link> = all.map(link).into();
+        assert_eq!(by_importance(&links, None), ["eth0", "lo", "br0", "cali1"]);
+        assert_eq!(by_importance(&links, Some("cali1")), ["cali1", "eth0", "lo", "br0"]);
     }
 
     #[test]

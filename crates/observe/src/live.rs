@@ -45,9 +45,10 @@ impl Live {
         }
         linerate_linux::raise_open_files();
         let root = Root::new(Path::new("/"));
-        let ends = VecDeque::from([(monotonic_ns(), thread_cpu_time_ns())]);
         let (pids, name) = processes(&root, target, None)?;
         let watching = Watching::start(&root, &pids, name, interface_of(target), Windows::Many)?;
+        // The counts of the first window begin now.
+        let ends = VecDeque::from([(monotonic_ns(), thread_cpu_time_ns())]);
         let window = Duration::ZERO;
         let request = Request { target: target.clone(), window, line_bits_per_s: None };
         Ok(Self { root, request, watching, ends })

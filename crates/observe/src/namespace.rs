@@ -3,7 +3,7 @@
 
 use crate::descriptors::Open;
 use crate::refusal::as_root;
-use crate::target::stat_of;
+use crate::target::{open_id, stat_of};
 use linerate_linux::network::Network;
 use linerate_machine::Root;
 use linerate_record::why::Unread;
@@ -28,10 +28,12 @@ impl Namespace {
     /// Returns a process's namespace, or our own if no process is given. Failures are added to
     /// `unread`.
     pub(crate) fn of(root: &Root, pid: Option<u32>, unread: &mut Vec<Unread>) -> Self {
+        let process = pid;
+        let pid = pid.map(|pid| open_id(root, pid));
         let name =
             |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
-        let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
-        let is_own = match (name("self"), name(&process)) {
+        let folder = pid.map_or("self".to_owned(), |pid| pid.to_string());
+        let is_own = match (name("self"), name(&folder)) {
             (Some(own), Some(its)) => own == its,
             // Unreadable: if a process hides its namespace, assume that it is ours.
             _ => true,
@@ -47,12 +49,12 @@ impl Namespace {
                 unread.push(Unread {
                     what: "sockets_and_drivers".to_owned(),
                     reason: format!("the program's network namespace cannot be queried: {error}"),
-                    fix: pid.map(as_root),
+                    fix: process.map(as_root),
                 });
                 None
             }
         };
-        Self { folder: format!("proc/{process}/net"), network, is_own }
+        Self { folder: format!("proc/{folder}/net"), network, is_own }
     }
 
     /// Adds an entry to `unread` if some of `pids` have sockets in another network namespace than
@@ -88,7 +90,8 @@ impl Namespace {
 
 /// Returns the identity of a process's network namespace; `None` if unreadable.
 fn name_of(root: &Root, pid: u32) -> Option<PathBuf> {
-    std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok()
+    let link = |id: u32| std::fs::read_link(root.path(&format!("proc/{id}/ns/net"))).ok();
+    link(pid).or_else(|| link(Some(open_id(root, pid)).filter(|id| *id != pid)?))
 }
 
 /// Returns whether a process has sockets open, or hides its descriptors.

@@ -13,6 +13,9 @@ pub(crate) struct Counts {
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments and bytes on the program's TCP connections.
     pub(crate) tcp: Option<(u64, u64)>,
+    /// The same, read at the end of the window, after the last slice and on all connections; `None`
+    /// within the window.
+    pub(crate) tcp_at_end: Option<(u64, u64)>,
     /// TCP segments in the namespace, if they all belong to the observed processes.
     pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes received by the interfaces of the program's packet sockets.
@@ -60,7 +63,12 @@ pub(crate) fn choose(
     tunnel: &str,
 ) -> (Option<PacketCount>, Vec<f64>) {
     let of_program = |counts: &Counts| counts.program;
-    let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
+    let in_slices = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_tcp = |counts: &Counts| {
+        counts.tcp?;
+        let (packets, bytes) = counts.tcp_at_end.or(counts.tcp)?;
+        Some((packets, Some(bytes)))
+    };
     let received = |counts: &Counts| counts.interface.map(|(packets, _)| packets);
     let first_received = reads.first().and_then(received).unwrap_or(0);
     let of_interface = |counts: &Counts| {
@@ -109,6 +117,10 @@ pub(crate) fn choose(
     };
     let own = count(reads, &of_program, program).map(|count| (count, &of_program as Counter<'_>));
     match own.or_else(best) {
+        // What was counted after the last slice is not in its rate.
+        Some((count, _)) if count.counter == PacketCount::CONNECTIONS => {
+            (Some(count), rates(reads, &in_slices))
+        }
         Some((count, of)) => (Some(count), rates(reads, of)),
         None => (None, Vec::new()),
     }
@@ -137,6 +149,18 @@ fn count(
     let bytes = last.1.zip(first.1).and_then(|(last, first)| last.checked_sub(first));
     let packets = last.0.checked_sub(first.0)?;
     Some(PacketCount { packets, bytes, counter: name.to_owned() })
+}
+
+/// Returns packets per second in each slice from the segments that the namespace counted in it,
+/// scaled to the `packets` of the window. Empty if the namespace counted none.
+pub(crate) fn rates_of_namespace(reads: &[Counts], packets: u64) -> Vec<f64> {
+    let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
+    let all = count(reads, &of_namespace, "").map_or(0, |count| count.packets);
+    if all == 0 {
+        return Vec::new();
+    }
+    let scale = packets as f64 / all as f64;
+    rates(reads, &of_namespace).into_iter().map(|rate| rate * scale).collect()
 }
 
 /// Returns packets per second in each slice; 0 for a slice without a reading.
@@ -192,6 +216,27 @@ mod tests {
         };
         assert_eq!(chosen(960), (960, Some(2000)));
         assert_eq!(chosen(940), (1000, None));
+    }
+
+    #[test]
+    fn what_came_after_the_last_slice_is_in_the_count_but_not_in_a_rate() {
+        let mut reads = [0, 1, 2].map(|n| Counts {
+            at_s: n as f64,
+            tcp: Some((100 * n, 200 * n)),
+            tcp_of_namespace: Some(1000 + 240 * n),
+            ..Counts::default()
+        });
+        reads[2].tcp_at_end = Some((250, 500));
+        reads[2].tcp_of_namespace = Some(1360);
+        let connections = reads.map(|one| Counts { tcp_of_namespace: None, ..one });
+        let (count, rates) = choose(&connections, "", "", "");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.bytes), (250, Some(500)));
+        assert_eq!(rates, [100.0, 100.0]);
+        // The namespace counted 240 of 360 segments in the first slice.
+        let rates = rates_of_namespace(&reads, 300);
+        assert!((rates[0] - 200.0).abs() < 1e-9 && (rates[1] - 100.0).abs() < 1e-9, "{rates:?}");
+        assert!(rates_of_namespace(&connections, 300).is_empty());
     }
 
     #[test]

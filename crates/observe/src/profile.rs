@@ -222,7 +222,7 @@ impl Program {
 
     /// Returns whether nothing is left to sample, setting `ended` to the reason.
     fn has_ended(&mut self, root: &Root, stacks: &Stacks, running: Option<&mut Running>) -> bool {
-        let is_there = |pid: u32| stat_of(root, pid).is_some_and(|stat| !stat.has_ended());
+        let is_there = |pid: u32| stat_of(root, pid).is_some_and(|stat| !stat.has_process_ended());
         if self.family.pids.iter().copied().chain(stacks.pids()).any(is_there) {
             return false;
         }

@@ -68,6 +68,16 @@ impl Profiling {
         Self { sampler, tracing: None, handed: ids.len(), is_late: vec![false], unread }
     }
 
+    /// Begins the first window of the traces.
+    pub(crate) fn begin_traces(&mut self) {
+        self.tracing.iter_mut().for_each(Tracing::begin);
+    }
+
+    /// Ends the window of the traces.
+    pub(crate) fn end_traces(&mut self) {
+        self.tracing.iter_mut().for_each(Tracing::end_slice);
+    }
+
     /// Returns the CPU time that a sample takes from the sampled thread, in nanoseconds; `None` if
     /// sampling is not permitted.
     pub(crate) fn sample_cost_ns(&self) -> Option<Estimate> {

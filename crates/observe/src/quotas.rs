@@ -27,7 +27,7 @@ impl Quotas {
     pub(crate) fn add(&mut self, root: &Root, pid: u32) {
         for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
             let Some(quota) = groups::quota_of(root, &folder) else { continue };
-            let first = counts_of(root, &folder);
+            let first = groups::throttling_of(root, &folder).unwrap_or_default();
             let group = self.groups.entry(folder).or_insert_with(|| Group {
                 pids: Vec::new(),
                 quota,
@@ -52,15 +52,16 @@ impl Quotas {
     /// Begins the first window.
     pub(crate) fn begin(&mut self, root: &Root) {
         for (folder, group) in &mut self.groups {
-            group.first = counts_of(root, folder);
-            group.last = group.first;
+            group.last = groups::throttling_of(root, folder).unwrap_or(group.last);
+            group.first = group.last;
         }
     }
 
-    /// Reads the groups' counters at the end of a slice.
+    /// Reads the groups' counters at the end of a slice. A group that has been removed, as that of
+    /// a container is when its last process ends, keeps its last counters.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {
-            let now = counts_of(root, folder);
+            let Some(now) = groups::throttling_of(root, folder) else { continue };
             let more = now.throttled_ns.saturating_sub(group.last.throttled_ns);
             group.throttled_ns.insert(number, more);
             group.last = now;
@@ -111,10 +112,6 @@ pub(crate) fn is_by_session(root: &Root, pid: Option<u32>) -> Option<bool> {
     Some(setting.trim() != "0" && !has_weight)
 }
 
-fn counts_of(root: &Root, folder: &str) -> Throttling {
-    groups::throttling_of(root, folder).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +147,28 @@ mod tests {
         assert!(quotas.finish().is_empty());
         let removal = "echo max | sudo tee /sys/fs/cgroup/a/cpu.max";
         assert_eq!(found[0].removal.as_deref(), Some(removal));
+    }
+
+    #[test]
+    fn a_group_that_is_removed_keeps_its_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/7/cgroup", "0::/a\n");
+        put(&root, "sys/fs/cgroup/a/cpu.max", "20000 100000\n");
+        let stat = |n| format!("nr_periods {n}\nnr_throttled {n}\nthrottled_usec {n}000000\n");
+        put(&root, "sys/fs/cgroup/a/cpu.stat", &stat(10));
+        let mut quotas = Quotas::default();
+        quotas.add(&root, 7);
+        quotas.begin(&root);
+        put(&root, "sys/fs/cgroup/a/cpu.stat", &stat(15));
+        quotas.read(&root, 0);
+        std::fs::remove_dir_all(folder.path().join("sys")).expect("removed");
+        quotas.read(&root, 1);
+        let found = &quotas.finish()[0];
+        assert_eq!((found.periods, found.throttled_periods), (5, 5));
+        assert!((found.throttled_s - 5.0).abs() < 1e-9);
+        let next = &quotas.finish()[0];
+        assert_eq!((next.periods, next.throttled_s), (0, 0.0));
     }
 
     #[test]

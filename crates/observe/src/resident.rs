@@ -24,6 +24,7 @@ struct Process {
     began_ticks: u64,
     /// Resident pages.
     pages: u64,
+    threads: u64,
     /// Whether it was forked recently and has not called execve(2); `None` if its stack or that of
     /// its parent is hidden.
     is_copy: Option<bool>,
@@ -35,15 +36,26 @@ impl Resident {
         Self { forks: count_copies(&processes), processes }
     }
 
-    /// Returns the memory of the processes, and begins the next window; `None` if no process could
-    /// be read at both ends.
-    pub(crate) fn finish(&mut self, root: &Root, pids: &[u32]) -> Option<ProgramMemory> {
+    /// Returns the memory of the processes, and begins the next window. `faults` is the number of
+    /// their page faults in the window, with which the growth is compared. `None` if no process
+    /// could be read at both ends, or if the error of the growth is not small against the faults.
+    pub(crate) fn finish(
+        &mut self,
+        root: &Root,
+        pids: &[u32],
+        faults: u64,
+    ) -> Option<ProgramMemory> {
+        /// Maximum error relative to the number of faults.
+        const ERROR_MAX: f64 = 0.25;
         let before = std::mem::take(self);
         *self = Self::start(root, pids);
         let grown = self.processes.iter().filter_map(|(pid, now)| {
             let first = before.processes.get(pid)?;
             (first.began_ticks == now.began_ticks).then(|| now.pages as i64 - first.pages as i64)
         });
+        if error_pages(root, &self.processes) as f64 > ERROR_MAX * faults as f64 {
+            return None;
+        }
         Some(ProgramMemory {
             resident_growth_pages: grown.reduce(|a, b| a + b)?,
             recent_forks: before.forks.zip(self.forks).map(|(first, last)| first.max(last)),
@@ -68,7 +80,28 @@ fn process(root: &Root, pid: u32, now_ticks: Option<u64>) -> Option<Process> {
         ..RECENT => is_copy(root, &stat),
         _ => Some(false),
     };
-    Some(Process { began_ticks: stat.began_ticks, pages, is_copy })
+    Some(Process { began_ticks: stat.began_ticks, pages, threads: stat.threads, is_copy })
+}
+
+/// Returns by how many pages the growth of the resident memory may be wrong. The kernel counts the
+/// pages of each thread, or of each CPU since 6.2, separately, and adds them to the process's
+/// counter in batches. Since 6.17, `statm` includes what has not been added yet.
+fn error_pages(root: &Root, processes: &BTreeMap<u32, Process>) -> u64 {
+    /// TASK_RSS_EVENTS_THRESH in mm/memory.c of Linux 6.1.
+    const OF_THREAD: u64 = 64;
+    let release = root.text("proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    let Some(version) = numbers.next().zip(numbers.next()) else { return 0 };
+    let cpus = root.cpu_list("sys/devices/system/cpu/online").map_or(1, |cpus| cpus.len() as u64);
+    // `percpu_counter_batch` in lib/percpu_counter.c.
+    let of_cpu = (2 * cpus).max(32);
+    let one = match version {
+        (6, 17..) | (7.., _) => 0,
+        (6, 2..) => of_cpu * cpus * processes.len() as u64,
+        _ => OF_THREAD * processes.values().map(|process| process.threads).sum::<u64>(),
+    };
+    // At both ends of the window.
+    2 * one
 }
 
 /// Returns whether a process has the stack of its parent, whose address execve(2) changes.
@@ -105,6 +138,7 @@ mod tests {
         let mut fields = vec!["0".to_owned(); 50];
         fields[0] = "S".to_owned();
         fields[1] = parent.to_string();
+        fields[20 - 3] = "1".to_owned();
         fields[22 - 3] = began_ticks.to_string();
         fields[28 - 3] = stack.to_string();
         put(root, &format!("proc/{pid}/stat"), &format!("{pid} (server) {}", fields.join(" ")));
@@ -123,19 +157,40 @@ mod tests {
         // A child that has the stack of its parent, and one that executed another program.
         write(&root, [8, 7], 99_000, 4096, 400);
         write(&root, [9, 7], 99_000, 8192, 50);
-        let found = resident.finish(&root, &[7, 8, 9]).expect("a process");
+        let found = resident.finish(&root, &[7, 8, 9], 100).expect("a process");
         assert_eq!(found.resident_growth_pages, 30);
         assert_eq!(found.recent_forks, Some(1));
         // The child has ended, and another process got its number.
         write(&root, [8, 1], 99_500, 8192, 10_000);
-        let next = resident.finish(&root, &[7, 8]).expect("a process");
+        let next = resident.finish(&root, &[7, 8], 100).expect("a process");
         assert_eq!((next.resident_growth_pages, next.recent_forks), (0, Some(1)));
-        let last = resident.finish(&root, &[7]).expect("a process");
+        let last = resident.finish(&root, &[7], 100).expect("a process");
         assert_eq!(last.recent_forks, Some(0));
         // The stack is hidden.
         write(&root, [8, 7], 99_500, 0, 10_000);
-        assert_eq!(resident.finish(&root, &[7, 8]).expect("a process").recent_forks, None);
-        assert_eq!(resident.finish(&root, &[]), None);
+        assert_eq!(resident.finish(&root, &[7, 8], 100).expect("a process").recent_forks, None);
+        assert_eq!(resident.finish(&root, &[], 100), None);
+    }
+
+    #[test]
+    fn growth_within_the_error_of_the_counters_is_not_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/uptime", "1000.00 900.00\n");
+        put(&root, "sys/devices/system/cpu/online", "0-127\n");
+        let grown = |release: &str, faults: u64| {
+            put(&root, "proc/sys/kernel/osrelease", release);
+            write(&root, [7, 1], 10_000, 4096, 500);
+            let mut resident = Resident::start(&root, &[7]);
+            write(&root, [7, 1], 10_000, 4096, 900);
+            resident.finish(&root, &[7], faults).map(|found| found.resident_growth_pages)
+        };
+        assert_eq!(grown("6.17.0-5-generic\n", 400), Some(400));
+        // 256 pages on each of 128 CPUs, twice.
+        assert_eq!(grown("6.8.0-45-generic\n", 400), None);
+        assert_eq!(grown("6.8.0\n", 300_000), Some(400));
+        // 64 pages in one thread, twice.
+        assert_eq!((grown("5.15.0\n", 500), grown("5.15.0\n", 513)), (None, Some(400)));
     }
 
     #[test]
@@ -153,7 +208,8 @@ mod tests {
         BufReader::new(out).read_line(&mut line).expect("a process ID");
         let forked: u32 = line.trim().parse().expect("a process ID");
         let root = Root::new(Path::new("/"));
-        let forks = |pid| Resident::start(&root, &[pid]).finish(&root, &[pid])?.recent_forks;
+        let forks =
+            |pid| Resident::start(&root, &[pid]).finish(&root, &[pid], u64::MAX)?.recent_forks;
         let found = (forks(forked), forks(shell.id()));
         drop(shell.stdin.take());
         shell.wait().expect("an exit status");

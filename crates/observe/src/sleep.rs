@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use linerate_record::why::SleepTime;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Maximum number of sampled threads.
@@ -56,6 +56,28 @@ struct Samples {
     file: Option<File>,
     is_refused: bool,
     asleep: BTreeMap<Place, Count>,
+}
+
+impl Samples {
+    /// Returns the system call that the thread is in; `None` if it is unreadable. `read` returns
+    /// the contents of a file.
+    fn call(&mut self, read: impl Fn(&File) -> io::Result<String>) -> Option<InCall> {
+        match read(self.file.as_ref()?) {
+            Ok(text) => InCall::parse(&text),
+            // The owner of a process may open the file even if Yama forbids attaching to the
+            // process. The kernel checks that when the file is read.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                self.is_refused = true;
+                None
+            }
+            // The thread has ended. Its samples are kept until the end of the window, but not the
+            // descriptor.
+            Err(_) => {
+                self.file = None;
+                None
+            }
+        }
+    }
 }
 
 /// Number of samples in which a thread was asleep in one system call or kernel function.
@@ -155,10 +177,7 @@ impl Sleepers {
                 file.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
             Samples { file: file.ok(), is_refused, ..Samples::default() }
         });
-        let call = match &samples.file {
-            Some(file) => text_of(file).and_then(|text| InCall::parse(&text)),
-            None => None,
-        };
+        let call = samples.call(text_of);
         let mut holder = None;
         let place = match call {
             Some(InCall::Running) => return,
@@ -269,12 +288,12 @@ impl Reader {
         let mut holder = None;
         let object = match argument {
             FirstArgument::Descriptor if on == "sendfile" && reads_disk(root, pid, tid) => {
-                file(root, pid, arguments[1])
+                file(root, (pid, tid), arguments[1])
             }
-            FirstArgument::Descriptor => file(root, pid, first),
+            FirstArgument::Descriptor => file(root, (pid, tid), first),
             FirstArgument::PollSet if arguments[1] == 1 => {
                 let descriptor = self.memory.word(root, pid, first);
-                descriptor.and_then(|descriptor| file(root, pid, descriptor.into()))
+                descriptor.and_then(|descriptor| file(root, (pid, tid), descriptor.into()))
             }
             FirstArgument::Futex if is_join(root, pid, arguments) => {
                 return Some((Place::of(SleepTime::JOIN), None));
@@ -319,8 +338,8 @@ fn reads_disk(root: &Root, pid: u32, tid: u32) -> bool {
         .any(|on| channel.starts_with(on))
 }
 
-fn file(root: &Root, pid: u32, descriptor: u64) -> Option<Object> {
-    let path = root.path(&format!("proc/{pid}/fd/{descriptor}"));
+fn file(root: &Root, (pid, tid): (u32, u32), descriptor: u64) -> Option<Object> {
+    let path = root.path(&format!("proc/{pid}/task/{tid}/fd/{descriptor}"));
     let link = std::fs::read_link(&path).ok()?;
     Some(Object::File(of_kind(&path, link.to_string_lossy().into_owned())))
 }
@@ -404,6 +423,26 @@ mod tests {
         assert!(seen('D', "mem_cgroup_handle_over_high"));
         assert!(!seen('D', "folio_wait_bit_common"));
         assert!(!seen('S', "mem_cgroup_handle_over_high"));
+    }
+
+    #[test]
+    fn a_call_that_may_be_opened_but_not_read_is_refused() {
+        let own = File::open("/proc/thread-self/syscall").expect("a file");
+        let mut samples = Samples { file: Some(own), ..Samples::default() };
+        assert!(samples.call(text_of).is_some());
+        assert!(!samples.is_refused);
+        let refuse = |_: &File| Err(io::Error::from_raw_os_error(linerate_linux::errno::EPERM));
+        assert_eq!(samples.call(refuse), None);
+        assert!(samples.is_refused && samples.file.is_some());
+    }
+
+    #[test]
+    fn the_descriptor_of_a_thread_that_has_ended_is_closed() {
+        let own = File::open("/proc/thread-self/syscall").expect("a file");
+        let mut samples = Samples { file: Some(own), ..Samples::default() };
+        let ended = |_: &File| Err(io::Error::from_raw_os_error(linerate_linux::errno::ESRCH));
+        assert_eq!(samples.call(ended), None);
+        assert!(samples.file.is_none() && !samples.is_refused);
     }
 
     #[test]

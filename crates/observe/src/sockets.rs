@@ -11,14 +11,17 @@ mod connections;
 mod exchanges;
 mod listing;
 mod neighbours;
+mod packet;
 mod peers;
 mod reading;
 mod requests;
-mod rings;
+mod rotation;
 mod shared;
 mod turns;
 mod unix;
 mod watched;
+mod windows;
+mod xdp;
 
 pub(crate) use census::Share;
 
@@ -30,9 +33,8 @@ use census::Census;
 use exchanges::Exchanges;
 use linerate_linux::network::{InetProtocol, InetSocket, Network};
 use linerate_machine::Root;
-use linerate_record::why::{RequestCounts, SocketCounts, SocketKind};
+use linerate_record::why::{RequestCounts, SocketKind};
 use neighbours::Neighbours;
-use peers::owners_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use unix::UnixSockets;
@@ -116,6 +118,11 @@ pub(crate) struct Sockets {
     exchanges: Exchanges,
     /// Slice of the last census.
     census_at: u32,
+    /// Number of searches of the processes' descriptors.
+    walks: u32,
+    /// Whether TCP sockets were read in rotation in this window, because there were too many to
+    /// read all of them in each slice.
+    is_in_rotation: bool,
 }
 
 impl Sockets {
@@ -143,6 +150,8 @@ impl Sockets {
             looks: BTreeSet::new(),
             exchanges: Exchanges::default(),
             census_at: 0,
+            walks: 0,
+            is_in_rotation: false,
         }
     }
 
@@ -163,6 +172,9 @@ impl Sockets {
             self.walking.end(began);
         }
         if self.owners.is_empty() && !self.is_all {
+            if let Some(network) = namespace.network.as_ref().filter(|_| is_start) {
+                self.find_neighbours(root, network);
+            }
             return;
         }
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
@@ -204,11 +216,11 @@ impl Sockets {
             self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, is_start);
             self.listing.end(began);
         }
-        self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
+        self.read_packet(network, is_start);
         if is_needed {
             self.read_xdp(root, namespace, is_start);
         }
-        if is_start && self.has(SocketKind::Udp) {
+        if is_start && !self.is_all {
             self.neighbours.begin(root, DESCRIPTORS_MAX);
         }
     }
@@ -235,21 +247,30 @@ impl Sockets {
         }
         // With many connections, read a few per slice in rotation. Reading all of them in one slice
         // would make their counts look like a burst.
+        let listed = tcp.iter().map(|socket| u64::from(socket.inode)).collect();
         if moment == Moment::Within && tcp.len() > PER_SLICE {
-            tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
+            let is_known = |inode: u32| self.watched.contains_key(&u64::from(inode));
+            tcp.retain(|socket| socket.is_listening || !is_known(socket.inode));
         }
         self.take_inet(tcp, is_start);
+        if is_complete {
+            self.note_absent(SocketKind::TcpListen, &listed);
+        }
     }
 
     /// Reads the processes' descriptors, a link each. A socket of several processes belongs to the
     /// first one that is still observed.
-    fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
+    pub(crate) fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
         let observed: BTreeSet<u32> = pids.iter().copied().collect();
         self.sharers.clear();
+        self.walks += 1;
         for &pid in pids {
             let open = Open::of(root, pid);
             for &inode in &open.sockets {
-                let owner = self.owners.entry(inode).or_insert(pid);
+                let owner = self.owners.entry(inode).or_insert_with(|| {
+                    self.neighbours.leave_out(inode);
+                    pid
+                });
                 if !observed.contains(owner) {
                     *owner = pid;
                 }
@@ -276,10 +297,15 @@ impl Sockets {
         };
         let first = self.next;
         self.next = first.wrapping_add(PER_SLICE);
+        let tcp = self.watched.values().filter(|one| TCP.contains(&one.kind) && !one.is_closed);
+        self.is_in_rotation |= tcp.count() > PER_SLICE;
         for (watched, found) in self.one_by_one(network, first, TCP) {
             match found {
                 Some(socket) => watched.take(state_of(&socket), tick),
-                None => watched.is_closed = true,
+                None if watched.kind == SocketKind::Tcp => watched.is_closed = true,
+                // Another socket listens on the same address (SO_REUSEPORT), or this one was
+                // closed. Lists of all sockets show which.
+                None => {}
             }
         }
         let mut is_hidden = self.has_unqueried_udp();
@@ -296,7 +322,7 @@ impl Sockets {
             self.listing.end(began);
         }
         if self.has(SocketKind::Packet) {
-            self.take_packet(network.packet_sockets().unwrap_or_default(), false);
+            self.read_packet(network, false);
         }
         if !self.unix.is_empty() && self.unix_listing.is_due() {
             self.list_unix(namespace);
@@ -361,40 +387,10 @@ impl Sockets {
         self.watched.values().any(|watched| watched.kind == kind)
     }
 
-    /// Returns the interfaces to which the observed packet sockets are bound.
-    pub(crate) fn packet_interfaces(&self) -> BTreeSet<u32> {
-        let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
-        packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
-    }
-
-    /// Reads the packet sockets and begins their window, so that their drops start at the same time
-    /// as the counters of their interfaces.
-    pub(crate) fn restart_packets(&mut self, network: Option<&Network>) {
-        if let Some(network) = network.filter(|_| self.has(SocketKind::Packet)) {
-            self.take_packet(network.packet_sockets().unwrap_or_default(), true);
-        }
-        let packet = self.watched.values_mut().filter(|one| one.kind == SocketKind::Packet);
-        packet.for_each(Watched::begin_window);
-    }
-
-    /// Returns how many packets the observed packet sockets dropped since the start of the window;
-    /// `None` if one of them does not report it, or if several are bound to one interface: each may
-    /// receive all packets, or its share of them.
-    pub(crate) fn packet_drops(&self) -> Option<u64> {
-        let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
-        let bound: Vec<&Watched> = packet.filter(|one| one.interface != 0).collect();
-        let drops = bound.iter().map(|one| one.reported_drops()).sum::<Option<u64>>();
-        drops.filter(|_| bound.len() == self.packet_interfaces().len())
-    }
-
-    /// Returns the names of the interfaces to which the observed packet sockets are bound.
-    pub(crate) fn packet_interface_names(&self) -> Vec<&str> {
-        let indices = self.packet_interfaces();
-        indices.iter().filter_map(|index| self.names.get(index).map(String::as_str)).collect()
-    }
-
     fn take_inet(&mut self, sockets: Vec<InetSocket>, is_start: bool) {
-        for socket in sockets {
+        // Sockets without an inode belong to no program: connections that no program has accepted
+        // yet, or that a program has closed.
+        for socket in sockets.into_iter().filter(|socket| socket.inode != 0) {
             let state = state_of(&socket);
             self.take_one(&socket, state, is_start);
         }
@@ -404,7 +400,7 @@ impl Sockets {
         let inode = u64::from(socket.inode);
         if !self.owners.contains_key(&inode) && !self.is_all {
             if socket.protocol == InetProtocol::Udp {
-                self.neighbours.take(inode);
+                self.neighbours.take(inode, self.walks);
             }
             return;
         }
@@ -422,53 +418,13 @@ impl Sockets {
     /// if it accepted no connections.
     pub(crate) fn requests(&self, elapsed_s: f64) -> Option<RequestCounts> {
         let sockets = self.watched.values().filter(|_| !self.is_all);
-        requests::requests(sockets, &self.looks, elapsed_s)
+        requests::requests(sockets, &self.looks, elapsed_s, self.is_in_rotation)
     }
 
     /// Returns how many connections the processes accepted on Unix domain sockets; `None` if these
     /// sockets could not be listed.
     pub(crate) fn unix_clients(&self) -> Option<u64> {
         self.unix.clients()
-    }
-
-    /// Returns each socket's counts over the window and, for a connection, the process at the other
-    /// end. Then begins the next window. If all sockets in a namespace are watched, returns only
-    /// those with losses.
-    pub(crate) fn finish(&mut self, root: &Root, peers: &BTreeMap<u64, u32>) -> Vec<SocketCounts> {
-        let has_lost = |watched: &Watched| watched.drops().is_some_and(|drops| drops > 0);
-        if self.is_all {
-            let lost = self.watched.iter().filter(|(_, watched)| has_lost(watched));
-            let is_new = |inode: &u64| !self.owners.contains_key(inode);
-            let new: BTreeSet<u64> = lost.map(|(inode, _)| *inode).filter(is_new).collect();
-            self.owners.extend(owners_of(root, &new, usize::MAX));
-        }
-        let owners = &self.owners;
-        let counts = |(inode, watched): (&u64, &Watched)| {
-            watched.counts(*inode, owners.get(inode).copied().unwrap_or(0), peers.get(inode))
-        };
-        let moved = |watched: &Watched| match watched.kind {
-            _ if self.is_all => has_lost(watched),
-            SocketKind::Tcp => {
-                let is_queued = watched.receive_queue_max > 0 || watched.send_queue > 0;
-                watched.traffic().0 > 0 || is_queued
-            }
-            _ => true,
-        };
-        let moved = self.watched.iter().filter(|(_, watched)| moved(watched));
-        let mut found: Vec<SocketCounts> = moved.map(counts).collect();
-        found.extend(self.unix.finish(owners, peers));
-        self.watched.retain(|_, watched| !watched.is_closed);
-        self.watched.values_mut().for_each(Watched::begin_window);
-        self.census.begin_window();
-        self.looks.clear();
-        self.exchanges.begin_window();
-        self.neighbours.begin_window(root);
-        if self.owners.len() > DESCRIPTORS_MAX {
-            // Most entries are for closed sockets; the next search finds the open ones again.
-            self.owners.clear();
-            self.listed.clear();
-        }
-        found
     }
 }
 

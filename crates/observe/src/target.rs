@@ -24,6 +24,19 @@ pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }
 
+/// Returns the ID under which /proc shows a process's descriptors and namespaces: its own or, if
+/// its main thread has exited, that of another thread.
+pub(crate) fn open_id(root: &Root, pid: u32) -> u32 {
+    let is_hidden = stat_of(root, pid).is_some_and(|stat| stat.has_ended() && stat.threads > 1);
+    if !is_hidden {
+        return pid;
+    }
+    let tids = root.names(&format!("proc/{pid}/task"));
+    let mut tids = tids.iter().filter_map(|tid| tid.parse().ok());
+    let is_alive = |tid: &u32| stat_of(root, *tid).is_some_and(|stat| !stat.has_ended());
+    tids.find(is_alive).unwrap_or(pid)
+}
+
 /// Returns the CPU on which a process's busiest thread last ran; `None` if unreadable. The busiest
 /// thread is the one with the most CPU time since its start.
 pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
@@ -50,7 +63,7 @@ pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
     if status.process != pid && status.process != 0 {
         return Err(ObserveError::Thread { tid: pid, pid: status.process });
     }
-    if stat.has_ended() {
+    if stat.has_process_ended() {
         return Err(ObserveError::Zombie(pid));
     }
     if stat.is_kernel_thread {
@@ -79,7 +92,8 @@ fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
 pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
     let own = std::process::id();
     let is_meant = |pid: &u32| {
-        let stat = stat_of(root, *pid).filter(|stat| !stat.is_kernel_thread && !stat.has_ended());
+        let stat =
+            stat_of(root, *pid).filter(|stat| !stat.is_kernel_thread && !stat.has_process_ended());
         let Some(stat) = stat else { return false };
         stat.name == name || file_name(root, *pid).is_some_and(|file| file == name)
     };
@@ -252,7 +266,7 @@ impl Family {
     /// Returns a process's current fields and those when it was first seen; `None` once it has
     /// ended.
     fn stat_and_first(&self, root: &Root, pid: u32) -> Option<(Stat, Option<&Seen>)> {
-        let stat = stat_of(root, pid).filter(|stat| !stat.has_ended())?;
+        let stat = stat_of(root, pid).filter(|stat| !stat.has_process_ended())?;
         let first = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);
         Some((stat, first))
     }
@@ -311,6 +325,31 @@ mod tests {
         assert_eq!(check(&root, 10), Err(ObserveError::Gone(10)));
         fs::write(folder.path().join("proc/1/status"), "Tgid:\t4\nUid:\t0\t0\t0\t0\n").unwrap();
         assert_eq!(check(&root, 1), Err(ObserveError::Thread { tid: 1, pid: 4 }));
+    }
+
+    #[test]
+    fn a_process_whose_main_thread_has_exited_has_not_ended() {
+        let folder = tree(&[(10, "worker", 'S', 1, 0)]);
+        let root = Root::new(folder.path());
+        let set = |threads: u32| {
+            let (before, after) = ("0 ".repeat(10), "0 ".repeat(32));
+            let stat = format!("9 (server) Z 1 1 1 0 -1 0 {before}{threads} {after}");
+            crate::tree::put(&root, "proc/9/stat", &stat);
+        };
+        set(2);
+        crate::tree::put(&root, "proc/9/status", "Tgid:\t9\nUid:\t0\t0\t0\t0\n");
+        for tid in ["9", "10"] {
+            fs::create_dir_all(folder.path().join("proc/9/task").join(tid)).unwrap();
+        }
+        std::os::unix::fs::symlink("socket:[55]", folder.path().join("proc/10/fd/3")).unwrap();
+        assert_eq!(check(&root, 9).unwrap().name, "server");
+        assert_eq!(named(&root, "server"), Ok(vec![9]));
+        // Its descriptors are those of the other thread.
+        assert_eq!(open_id(&root, 9), 10);
+        assert_eq!(crate::descriptors::Open::of(&root, 9).sockets, [55]);
+        set(1);
+        assert_eq!(check(&root, 9), Err(ObserveError::Zombie(9)));
+        assert_eq!(open_id(&root, 9), 9);
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Thread {
 /// Reads `stat` and `schedstat`, from open files if available.
 fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
     let (stat, sched) = match &thread.files {
-        Some((stat, sched)) => (text_of(stat)?, text_of(sched)),
+        Some((stat, sched)) => (text_of(stat).ok()?, text_of(sched).ok()),
         None => (root.text(&thread.file("stat"))?, root.text(&thread.file("schedstat"))),
     };
     let sched = sched.and_then(|text| SchedStat::parse(&text)).unwrap_or_default();
@@ -232,11 +232,11 @@ fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
 }
 
 /// Returns the current contents of a /proc file, from its start.
-pub(crate) fn text_of(file: &File) -> Option<String> {
+pub(crate) fn text_of(file: &File) -> std::io::Result<String> {
     // The longest of these files, `stat`, has some 350 bytes.
     let mut bytes = [0; 2048];
-    let length = file.read_at(&mut bytes, 0).ok()?;
-    Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    let length = file.read_at(&mut bytes, 0)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
 /// All watched threads.

@@ -185,6 +185,18 @@ impl Tracing {
         unread
     }
 
+    /// Begins the window: what was counted since [`Tracing::start`] is not in it.
+    pub fn begin(&mut self) {
+        let now_ns = monotonic_ns();
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.begin(now_ns);
+        }
+        if let Some(locks) = &mut self.locks {
+            locks.begin(now_ns);
+        }
+        self.tallies.iter_mut().for_each(|tally| tally.begin(now_ns));
+    }
+
     /// Ends a slice: reads all events. Call at least once per second.
     pub fn end_slice(&mut self) {
         let now_ns = monotonic_ns();
@@ -197,27 +209,27 @@ impl Tracing {
         self.tallies.iter_mut().for_each(|tally| tally.end_slice(now_ns));
     }
 
-    /// Stops tracing and returns the results. `call_name` returns the name of a system call.
+    /// Stops tracing and returns the results up to the end of the last slice. `call_name` returns
+    /// the name of a system call.
     pub fn finish(self, call_name: impl Fn(i64) -> String) -> Traced {
-        let now_ns = monotonic_ns();
         let mut traced = Traced { has_scheduler: self.scheduler.is_some(), ..Traced::default() };
         for id in &self.threads {
             let thread = traced.threads.entry(id.tid).or_default();
             if let Some(scheduler) = &self.scheduler {
-                thread.ran_instead = scheduler.instead_of(id.tid, now_ns);
+                thread.ran_instead = scheduler.instead_of(id.tid);
                 thread.ran_instead.iter_mut().for_each(|one| one.pid = process_of(one.tid));
-                thread.waits_us_log2 = scheduler.waits(id.tid, now_ns);
+                thread.waits_us_log2 = scheduler.waits(id.tid);
             }
         }
-        for (tid, seconds) in self.locks.iter().flat_map(|locks| locks.waited_s(now_ns)) {
+        for (tid, seconds) in self.locks.iter().flat_map(|locks| locks.waited_s()) {
             traced.threads.entry(tid).or_default().lock_wait_s = Some(seconds);
         }
         for tally in &self.tallies {
             let is_call = tally.wanted.name == SYSTEM_CALLS;
             let name_of = |value: i64| if is_call { call_name(value) } else { value.to_string() };
-            traced.events.extend(tally.events(now_ns, name_of));
+            traced.events.extend(tally.events(name_of));
             if is_call {
-                for (tid, calls) in tally.by_thread(now_ns) {
+                for (tid, calls) in tally.by_thread() {
                     traced.threads.entry(tid).or_default().system_calls = Some(calls);
                 }
             }

@@ -125,7 +125,7 @@ impl Watching {
             threads: Threads::default(),
             sleepers: Sleepers::default(),
             profiling: None,
-            cpus: Cpus::start(root, &family.softirq_threads),
+            cpus: Cpus::start(root, &family.softirq_threads, windows == Windows::One),
             quotas,
             sockets,
             interfaces: Interfaces::default(),
@@ -157,10 +157,12 @@ impl Watching {
             Windows::Many => Profiling::start_live(root, &watching.threads),
         });
         watching.find_program(root);
+        watching.sockets.find_descriptors(root, &pids);
         watching.begin(root);
         // Counts of the program and its interfaces are compared, so read them at the same moment.
         let wanted = watching.interface.clone();
         watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
+        watching.sockets.restart(root, &watching.namespace);
         let counts = watching.count(root);
         watching.counts.push(counts);
         Ok(watching)
@@ -176,8 +178,10 @@ impl Watching {
         self.family.begin(root);
         self.quotas.begin(root);
         self.resident = Resident::start(root, &self.family.pids);
-        self.cpus = Cpus::start(root, &self.family.softirq_threads);
+        let has_interrupts = self.windows == Windows::One;
+        self.cpus = Cpus::start(root, &self.family.softirq_threads, has_interrupts);
         self.cpus.follow(root, self.threads.cpus());
+        self.profiling.iter_mut().for_each(Profiling::begin_traces);
     }
 
     /// Takes the readings at the end of a slice of the window.
@@ -244,7 +248,7 @@ impl Watching {
         self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
         // Read all connections now, including those skipped in the last slice.
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
-            last.tcp = Some(self.sockets.traffic());
+            last.tcp_at_end = Some(self.sockets.traffic());
         }
         self.note_other_namespaces(root);
         self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
@@ -276,6 +280,7 @@ impl Watching {
         self.cpus.read(now_ns - self.last_ns);
         self.quotas.read(root, slice);
         self.threads.finish(root, slice, now_ns);
+        self.profiling.iter_mut().for_each(Profiling::end_traces);
         let elapsed_s = (now_ns - self.began_ns) as f64 / 1e9;
         self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);
         self.cpus.end(root);
@@ -367,7 +372,8 @@ impl Watching {
         if self.interface.is_some() || !self.threads.are_gone() {
             return false;
         }
-        let status = |pid: &u32| stat_of(root, *pid).filter(|stat| stat.has_ended())?.wait_status;
+        let status =
+            |pid: &u32| stat_of(root, *pid).filter(|stat| stat.has_process_ended())?.wait_status;
         self.ended = match running {
             Some(running) => running.wait_a_moment(),
             None => self.family.pids.first().and_then(status).map(describe_status),

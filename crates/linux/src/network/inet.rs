@@ -326,8 +326,8 @@ impl Network {
         dump(&self.diag, BY_FAMILY, &request, |_, body| InetSocket::decode(protocol, body))
     }
 
-    /// Returns a known socket's current state; `None` if the socket was closed or, for UDP, if the
-    /// kernel finds another socket at the same address (SO_REUSEPORT).
+    /// Returns a known socket's current state; `None` if the socket was closed or, for UDP and
+    /// listening sockets, if the kernel finds another one at the same address (SO_REUSEPORT).
     ///
     /// # Errors
     /// Returns an error if the kernel does not answer.

@@ -177,7 +177,14 @@ fn ask(
     let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
     let mut buffer = vec![0u8; if flags & DUMP == DUMP { BUFFER_BYTES } else { ANSWER_BYTES }];
-    let answer = exchange(&socket, &question(kind, flags, sequence, body), &mut buffer, each);
+    let question = question(kind, flags, sequence, body);
+    let mut answer = exchange(&socket, &question, &mut buffer, each);
+    // A listening socket with keys for many peers (TCP_MD5SIG), for example.
+    if answer == Err(("recv", libc::EMSGSIZE)) && flags == REQUEST {
+        drain(&socket, &mut buffer);
+        buffer.resize(BUFFER_BYTES, 0);
+        answer = exchange(&socket, &question, &mut buffer, each);
+    }
     if answer.is_err() {
         drain(&socket, &mut buffer);
     }
@@ -186,7 +193,8 @@ fn ask(
 }
 
 /// Sends a request and reads the reply to it, skipping replies to other requests, which an earlier
-/// error may have left unread. Returns the call that failed and its error number.
+/// error may have left unread. Returns the call that failed and its error number, which is EMSGSIZE
+/// if a part of the reply is longer than the buffer.
 fn exchange(
     socket: &OwnedFd,
     question: &[u8],
@@ -203,8 +211,9 @@ fn exchange(
     }
     let mut objects = Objects::Unchanged;
     loop {
-        let got = receive(socket, buffer, 0).map_err(|errno| ("recv", errno))?;
-        let (answer, now) = take(&buffer[..got], sequence, each);
+        let got = receive(socket, buffer, libc::MSG_TRUNC).map_err(|errno| ("recv", errno))?;
+        let part = buffer.get(..got).ok_or(("recv", libc::EMSGSIZE))?;
+        let (answer, now) = take(part, sequence, each);
         if now == Objects::Changed {
             objects = now;
         }
@@ -216,9 +225,9 @@ fn exchange(
     }
 }
 
-/// Receives a part of a reply and returns its length, at most that of the buffer, or the error
-/// number. A signal does not interrupt it: with a timeout set, the kernel would not restart the
-/// call by itself.
+/// Receives a part of a reply and returns its length, or the error number. With MSG_TRUNC, the
+/// length of a part that does not fit into the buffer is that of the whole part. A signal does not
+/// interrupt it: with a timeout set, the kernel would not restart the call by itself.
 fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> Result<usize, i32> {
     loop {
         // SAFETY: `buffer` is valid for writing during the call.
@@ -227,7 +236,7 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> Result<usize, i32
         };
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         match usize::try_from(got) {
-            Ok(got) => return Ok(got.min(buffer.len())),
+            Ok(got) => return Ok(got),
             Err(_) if errno == libc::EINTR => {}
             Err(_) => return Err(errno),
         }
@@ -413,6 +422,35 @@ mod tests {
         assert_eq!(list_of(2), [2, 2]);
         // Something changes all the time.
         assert_eq!(list_of(u32::MAX), [3, 3]);
+    }
+
+    #[test]
+    fn a_long_reply_is_read_in_full_or_is_an_error() {
+        let length_of = |bytes: usize| {
+            let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+            let answers = std::thread::spawn(move || {
+                let mut request = [0; 64];
+                while let Ok(16..) = theirs.recv(&mut request) {
+                    let sequence = u32_at(&request, 8).unwrap();
+                    let reply = question(20, 0, sequence, &vec![1; bytes - HEADER]);
+                    theirs.send(&reply).unwrap();
+                }
+            });
+            let socket = prepare(ours.into()).unwrap();
+            let mut length = 0;
+            let found = get(&socket, 20, &[], |_, body| length = HEADER + body.len());
+            // SAFETY: the byte is valid for reading during the call. A short request ends the
+            // thread.
+            let sent = unsafe {
+                libc::send(socket.lock().unwrap().as_raw_fd(), [0u8; 1].as_ptr().cast(), 1, 0)
+            };
+            assert_eq!(sent, 1);
+            answers.join().unwrap();
+            found.is_ok().then_some(length)
+        };
+        let all = [100, ANSWER_BYTES, ANSWER_BYTES + 4, BUFFER_BYTES];
+        assert_eq!(all.map(length_of), all.map(Some));
+        assert_eq!(length_of(BUFFER_BYTES + 4), None);
     }
 
     proptest! {

@@ -274,3 +274,19 @@ fn spin(event: &Event, until_ns: u64) {
         }
     }
 }
+
+#[test]
+fn a_ring_has_at_least_the_bytes_that_were_asked_for() {
+    let opened = open(
+        &Request::new(CPU_CLOCK),
+        &Sampling { period: 1_000_000_000, fields: PLAIN, skips_idle: false },
+        Target::CurrentThread,
+    );
+    let of_bytes = |event: &Event, bytes| Ring::map_bytes(event, bytes, PLAIN);
+    let Some(Ok(ring)) = opened.ok().map(|event| of_bytes(&event, 20_000)) else {
+        println!("SKIP: software events are refused, or no memory may be locked");
+        return;
+    };
+    // With pages of 4 or 16 KiB, and of 64 KiB.
+    assert_eq!(ring.data_bytes, crate::page_bytes().max(32_768));
+}

@@ -47,6 +47,15 @@ pub(crate) struct Ports {
 struct Port {
     number: u64,
     is_missed_counted: bool,
+    /// Whether its packets are counted at other ports too.
+    is_upper: bool,
+}
+
+/// Leaves out ports whose packets are counted at others, unless only they are listed.
+fn leave_out_upper(ports: &mut Vec<Port>) {
+    if ports.iter().any(|port| !port.is_upper) {
+        ports.retain(|port| !port.is_upper);
+    }
 }
 
 /// Finds a program among the observed processes by its listening sockets.
@@ -93,10 +102,13 @@ impl Ports {
             let about = program.ask(&question(&program.description.about, number))?;
             let name =
                 parse_field(&about, Some(&program.description.about), &program.description.name);
+            let name = name.as_deref();
             let is_missed_counted =
-                name.is_some_and(|name| program.description.is_missed_counted(root, &name));
-            program.ports.push(Port { number, is_missed_counted });
+                name.is_some_and(|name| program.description.is_missed_counted(root, name));
+            let is_upper = name.is_some_and(|name| program.description.is_upper(name));
+            program.ports.push(Port { number, is_missed_counted, is_upper });
         }
+        leave_out_upper(&mut program.ports);
         program.first = program.totals()?;
         program.last = program.first.clone();
         Ok(program)

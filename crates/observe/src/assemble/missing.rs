@@ -22,6 +22,21 @@ pub(super) fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
     }
 }
 
+/// Reports NICs whose driver counters were not read.
+pub(super) fn note_without_driver(unread: &mut Vec<Unread>, names: &[String]) {
+    if !names.is_empty() {
+        unread.push(Unread {
+            what: "driver_counters".to_owned(),
+            reason: format!(
+                "there are too many interfaces to read the driver counters of all of them; not \
+                 read: {}",
+                names.join(", ")
+            ),
+            fix: None,
+        });
+    }
+}
+
 /// Explains why packets dropped at a full connection tracking table are not counted.
 pub(super) fn hidden_conntrack() -> Unread {
     Unread {

@@ -98,7 +98,8 @@ pub(crate) fn parse_softirqs(text: &str, name: &str) -> BTreeMap<u32, u64> {
     header(text).into_iter().zip(counts).collect()
 }
 
-/// Parses interrupt counts by CPU and source, from /proc/interrupts. The source is the device name
+/// Parses interrupt counts by CPU and source, from /proc/interrupts, without those that are 0: a
+/// machine with many CPUs has hundreds of thousands of them. The source is the device name
 /// at the end of the row or, for per-CPU interrupts, the abbreviation at its start. Sources with
 /// the same name are summed.
 pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
@@ -118,7 +119,7 @@ pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64
             Some(name) if is_device => name,
             _ => label.trim(),
         };
-        for (cpu, number) in cpus.iter().zip(numbers) {
+        for (cpu, number) in cpus.iter().zip(numbers).filter(|(_, number)| *number > 0) {
             *counts.entry(*cpu).or_default().entry(source.to_owned()).or_default() += number;
         }
     }

@@ -72,9 +72,15 @@ impl Stat {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Returns whether the thread or process has exited.
+    /// Returns whether the thread has exited.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Returns whether all threads of the process have exited. Its main thread, whose state is that
+    /// of the process, may exit before the others (pthread_exit).
+    pub(crate) fn has_process_ended(&self) -> bool {
+        self.has_ended() && self.threads <= 1
     }
 }
 

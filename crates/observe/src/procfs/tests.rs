@@ -96,7 +96,7 @@ fn interrupts_by_source_and_cpu() {
     let counts = parse_interrupts(text);
     assert_eq!(counts[&2]["virtio2-input.0"], 34_243);
     assert_eq!(counts[&0]["LOC"], 6_313_361);
-    assert_eq!(counts[&0].len(), 2);
+    assert_eq!(counts[&0].len(), 1, "without those that are 0: {counts:?}");
 }
 
 #[test]

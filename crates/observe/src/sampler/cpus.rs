@@ -25,8 +25,8 @@ const RATE_MIN: u64 = 47;
 const MAX_CPUS: usize = 64;
 /// Maximum number of functions to list.
 const MAX_FUNCTIONS: usize = 32;
-/// Pages per ring, enough for more than a second of samples with registers.
-const RING_PAGES: usize = 16;
+/// Size of a ring, enough for more than a second of samples with registers.
+const RING_BYTES: usize = 64 << 10;
 
 /// A CPU's kernel time by function.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl SampledCpus {
                     return Some(explain("cpu_samples", CPU_CLOCK_NAME, request, target, error));
                 }
             };
-            let Ok(ring) = Ring::map(&event, RING_PAGES, fields) else {
+            let Ok(ring) = Ring::map_bytes(&event, RING_BYTES, fields) else {
                 self.has_all = false;
                 continue;
             };

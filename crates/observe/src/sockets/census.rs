@@ -7,14 +7,18 @@ use linerate_linux::network::InetSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+/// Local and remote address of a connection.
+type Addresses = (SocketAddr, SocketAddr);
+
 /// TCP connections of other processes that were open during at least one read.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Segments at the first and last read, by inode; the first value is 0 for connections that
-    /// began later.
-    others: BTreeMap<u64, (u64, u64)>,
-    /// Inodes at the last read.
-    listed: BTreeSet<u64>,
+    /// Segments at the first and last read; the first value is 0 for connections that began later.
+    /// Connections that have no inode because they have been closed, or not accepted yet, differ in
+    /// their addresses only.
+    others: BTreeMap<Addresses, (u64, u64)>,
+    /// Connections at the last read.
+    listed: BTreeSet<Addresses>,
     /// Whether the watched processes have connections with other processes in this namespace, in
     /// which case each segment is counted at both ends.
     has_peers: bool,
@@ -42,7 +46,8 @@ impl Census {
         is_owned: impl Fn(u64) -> bool,
         is_start: bool,
     ) {
-        self.listed = sockets.iter().map(|socket| u64::from(socket.inode)).collect();
+        let addresses = |socket: &InetSocket| (canonical(socket.local), canonical(socket.remote));
+        self.listed = sockets.iter().map(addresses).collect();
         let is_ours = |socket: &&InetSocket| is_owned(u64::from(socket.inode));
         let ours = || sockets.iter().filter(is_ours);
         let remotes: BTreeSet<SocketAddr> = ours().map(|s| canonical(s.remote)).collect();
@@ -53,7 +58,7 @@ impl Census {
         let here: BTreeSet<IpAddr> = sockets.iter().map(|s| canonical(s.local).ip()).collect();
         let is_here = |ip: IpAddr| ip.is_loopback() || here.contains(&ip);
         for socket in sockets.iter().filter(|socket| !is_ours(socket) && !socket.is_listening) {
-            let (local, remote) = (canonical(socket.local), canonical(socket.remote));
+            let (local, remote) = addresses(socket);
             // Not accepted yet, or already closed by the program but still on its port.
             if socket.inode == 0 && ports.contains(&local.port()) {
                 continue;
@@ -65,17 +70,19 @@ impl Census {
             }
             let Some(tcp) = socket.tcp else { continue };
             let now = u64::from(tcp.segments_in) + u64::from(tcp.segments_out);
-            let is_new = !self.others.contains_key(&u64::from(socket.inode));
+            // Counters that went backwards belong to a new connection between the same addresses.
+            let before = self.others.get(&(local, remote));
+            let is_new = before.is_none_or(|(_, before)| now < *before);
             self.has_strangers |= is_new && !is_start;
             let seen = (if is_start { now } else { 0 }, now);
-            self.others.entry(u64::from(socket.inode)).or_insert(seen).1 = now;
+            self.others.entry((local, remote)).or_insert(seen).1 = now;
         }
     }
 
     /// Begins the next window, starting from the last readings.
     pub(super) fn begin_window(&mut self) {
         self.has_strangers = false;
-        self.others.retain(|inode, _| self.listed.contains(inode));
+        self.others.retain(|addresses, _| self.listed.contains(addresses));
         self.others.values_mut().for_each(|(first, last)| *first = *last);
     }
 
@@ -142,6 +149,21 @@ mod tests {
         assert_eq!(share(&[], &[by_address]), Share::Half);
         let closed = socket(0, "127.0.0.1:80", "127.0.0.1:4000", 9);
         assert_eq!(share(&[], &[closed]), Share::All);
+    }
+
+    #[test]
+    fn connections_without_an_inode_differ_in_their_addresses() {
+        let own = socket(2, "10.0.0.1:80", "10.0.0.9:4000", 50);
+        let of_port =
+            |inode, port: u16, n| socket(inode, &format!("10.0.0.1:{port}"), "10.0.0.9:4001", n);
+        // One connection with few segments follows another with many.
+        let closing = |port, n| of_port(0, port, n);
+        let both = [closing(22, 900), closing(23, 5)];
+        assert_eq!(share(&both, &[both[1].clone(), both[0].clone(), own.clone()]), Share::All);
+        assert_eq!(share(&[], &[closing(22, 1), own.clone()]), Share::Unknown);
+        assert_eq!(share(&[closing(22, 9)], &[closing(23, 9), own.clone()]), Share::Unknown);
+        // It has been closed since the first read.
+        assert_eq!(share(&[of_port(5, 22, 900)], &[closing(22, 910), own]), Share::All);
     }
 
     #[test]

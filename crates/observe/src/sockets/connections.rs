@@ -25,6 +25,11 @@ impl Sockets {
         replaced.next().is_some() || self.owners.keys().any(is_unknown)
     }
 
+    /// Returns whether the TCP sockets were read in rotation in this window, not in each slice.
+    pub(crate) fn were_read_in_rotation(&self) -> bool {
+        self.is_in_rotation
+    }
+
     /// Returns the segments and bytes, received and sent (acknowledged), on observed TCP
     /// connections in the window so far.
     pub(crate) fn traffic(&self) -> (u64, u64) {

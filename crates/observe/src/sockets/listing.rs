@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of all sockets in the namespace. A UDP socket that is missing from them was closed: unlike
-//! a TCP socket, it cannot be looked up alone, because others may have the same address.
+//! Lists of all sockets in the namespace. A UDP socket or a listening TCP socket that is missing
+//! from them was closed: unlike a TCP connection, it may not be found if it is looked up alone,
+//! because others may have the same address.
 
 use super::watched::{State, state_of};
 use super::{Namespace, Sockets};
@@ -61,14 +62,13 @@ impl Sockets {
         let listed = sockets.iter().map(|socket| u64::from(socket.inode)).collect();
         self.take_inet(sockets, is_start);
         if is_complete {
-            self.note_absent(&listed);
+            self.note_absent(SocketKind::Udp, &listed);
         }
     }
 
-    /// Notes which UDP sockets are missing from a complete list.
-    fn note_absent(&mut self, listed: &BTreeSet<u64>) {
-        let udp = self.watched.iter_mut().filter(|(_, one)| one.kind == SocketKind::Udp);
-        for (inode, watched) in udp {
+    /// Notes which sockets of a kind are missing from a complete list.
+    pub(super) fn note_absent(&mut self, kind: SocketKind, listed: &BTreeSet<u64>) {
+        for (inode, watched) in self.watched.iter_mut().filter(|(_, one)| one.kind == kind) {
             watched.absences += u32::from(!listed.contains(inode));
             watched.is_closed = watched.absences >= ABSENCES;
         }
@@ -99,7 +99,7 @@ impl Sockets {
             }
         }
         if protocol == InetProtocol::Udp && !udp.is_empty() {
-            self.note_absent(&udp);
+            self.note_absent(SocketKind::Udp, &udp);
         }
     }
 }

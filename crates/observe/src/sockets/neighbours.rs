@@ -16,22 +16,70 @@ const DATAGRAM_NS: u64 = 100;
 /// the namespace.
 const FEW: u64 = 100;
 
+/// Maximum number of sockets whose owner is not known yet.
+const UNSURE_MAX: usize = 4096;
+
 /// Other programs' UDP sockets, and the processes that own them.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     inodes: BTreeSet<u64>,
-    /// CPU time at the start of the window in ns, by process; `None` if unreadable.
-    ran_ns: BTreeMap<u32, Option<u64>>,
-    /// Whether the processes of some sockets are unknown.
-    has_unknown: bool,
+    /// The processes that own sockets, by process ID.
+    owners: BTreeMap<u32, Owner>,
+    /// Sockets whose processes are not known.
+    unknown: BTreeSet<u64>,
+    /// Whether there were too many descriptors to find all owners.
+    is_partial: bool,
+    /// Sockets of which it is not known yet whether they belong to the program, with the number of
+    /// searches of the program's descriptors before they were first listed.
+    unsure: BTreeMap<u64, u32>,
+    /// Number of unsure sockets that turned out to be the program's.
+    claimed: u64,
     is_begun: bool,
 }
 
+/// A process that owns UDP sockets.
+#[derive(Debug)]
+struct Owner {
+    sockets: BTreeSet<u64>,
+    /// CPU time at the start of the window in ns; `None` if unreadable.
+    ran_ns: Option<u64>,
+}
+
 impl Neighbours {
-    /// Adds a UDP socket that does not belong to the program.
-    pub(super) fn take(&mut self, inode: u64) {
-        // The socket may have been opened after the processes were looked up.
-        self.has_unknown |= self.inodes.insert(inode) && self.is_begun;
+    /// Adds a listed UDP socket that does not belong to the program as far as is known after
+    /// `walks` searches of the program's descriptors. The program may have opened it since.
+    pub(super) fn take(&mut self, inode: u64, walks: u32) {
+        if !self.is_begun {
+            self.inodes.insert(inode);
+        }
+        if self.inodes.contains(&inode) {
+            return;
+        }
+        let is_room = self.unsure.len() < UNSURE_MAX;
+        match self.unsure.get(&inode) {
+            // It was open during a search that did not find it.
+            Some(before) if *before < walks => {
+                self.unsure.remove(&inode);
+                self.inodes.insert(inode);
+                self.unknown.insert(inode);
+            }
+            None if is_room => {
+                self.unsure.insert(inode, walks);
+            }
+            _ => {}
+        }
+    }
+
+    /// Leaves out a socket that belongs to the program.
+    pub(super) fn leave_out(&mut self, inode: u64) {
+        self.claimed += u64::from(self.unsure.remove(&inode).is_some());
+        self.unknown.remove(&inode);
+        if self.inodes.remove(&inode) {
+            self.owners.values_mut().for_each(|owner| {
+                owner.sockets.remove(&inode);
+            });
+            self.owners.retain(|_, owner| !owner.sockets.is_empty());
+        }
     }
 
     /// Looks up the sockets' processes and their CPU time, reading up to `most` descriptors.
@@ -43,41 +91,46 @@ impl Neighbours {
         if self.inodes.is_empty() {
             return;
         }
-        let (mut found, mut read) = (BTreeSet::new(), 0);
+        self.unknown = self.inodes.clone();
+        let mut read = 0;
         for pid in all_pids(root) {
             if read > most {
                 break;
             }
-            let mut held = Vec::new();
-            for inode in Open::of(root, pid).sockets {
-                read += 1;
-                held.extend(self.inodes.contains(&inode).then_some(inode));
-            }
-            if !held.is_empty() {
-                self.ran_ns.insert(pid, ran_ns(root, pid));
-                found.extend(held);
+            let open = Open::of(root, pid).sockets;
+            read += open.len();
+            let sockets: BTreeSet<u64> =
+                open.into_iter().filter(|inode| self.inodes.contains(inode)).collect();
+            self.unknown.retain(|inode| !sockets.contains(inode));
+            if !sockets.is_empty() {
+                self.owners.insert(pid, Owner { sockets, ran_ns: ran_ns(root, pid) });
             }
         }
-        self.has_unknown |= read > most || found.len() < self.inodes.len();
+        self.is_partial = read > most;
     }
 
     /// Begins the next window.
     pub(super) fn begin_window(&mut self, root: &Root) {
-        for (&pid, ran) in &mut self.ran_ns {
-            *ran = ran_ns(root, pid);
+        for (&pid, owner) in &mut self.owners {
+            owner.ran_ns = ran_ns(root, pid);
         }
     }
 
     /// Returns whether nearly all of the `datagrams` that the namespace counted in the window
     /// belong to the program.
     pub(crate) fn are_idle(&self, root: &Root, datagrams: u64) -> bool {
-        let ran = self.ran_ns.iter().map(|(&pid, before)| {
+        // Sockets that were closed before the next search are taken for the program's only if the
+        // searches found that it opens such sockets, and found none of other programs.
+        if !self.unsure.is_empty() && self.claimed == 0 {
+            return false;
+        }
+        let ran = self.owners.iter().map(|(&pid, owner)| {
             // Processes that have ended may have received datagrams before.
-            ran_ns(root, pid)?.checked_sub((*before)?)
+            ran_ns(root, pid)?.checked_sub(owner.ran_ns?)
         });
         let ran: Option<u64> = ran.sum();
         let is_little = |ran: u64| ran / DATAGRAM_NS <= datagrams / FEW;
-        let is_known = self.is_begun && !self.has_unknown;
+        let is_known = self.is_begun && self.unknown.is_empty() && !self.is_partial;
         self.inodes.is_empty() || (is_known && ran.is_some_and(is_little))
     }
 }
@@ -119,7 +172,7 @@ mod tests {
         let (folder, root) = root();
         let mut neighbours = Neighbours::default();
         assert!(neighbours.are_idle(&root, 0), "without neighbours");
-        neighbours.take(5);
+        neighbours.take(5, 1);
         assert!(!neighbours.are_idle(&root, 1_000_000), "not looked up yet");
         neighbours.begin(&root, 100);
         assert!(neighbours.are_idle(&root, 0));
@@ -128,7 +181,7 @@ mod tests {
         assert!(!neighbours.are_idle(&root, 10_000) && neighbours.are_idle(&root, 100_000));
         neighbours.begin_window(&root);
         assert!(neighbours.are_idle(&root, 0));
-        neighbours.take(6);
+        neighbours.take(6, 1);
         assert!(!neighbours.are_idle(&root, 1_000_000), "a socket opened since");
     }
 
@@ -137,7 +190,7 @@ mod tests {
         let (folder, root) = root();
         let begun = |inode, most| {
             let mut neighbours = Neighbours::default();
-            neighbours.take(inode);
+            neighbours.take(inode, 1);
             neighbours.begin(&root, most);
             neighbours
         };
@@ -146,5 +199,39 @@ mod tests {
         let ended = begun(5, 100);
         fs::remove_dir_all(folder.path().join("proc/7")).unwrap();
         assert!(!ended.are_idle(&root, 1_000_000));
+    }
+
+    #[test]
+    fn sockets_that_the_program_opens_for_an_exchange_are_no_neighbours() {
+        let (_folder, root) = root();
+        let mut neighbours = Neighbours::default();
+        neighbours.begin(&root, 100);
+        // Listed before the search that finds it.
+        neighbours.take(8, 1);
+        assert!(!neighbours.are_idle(&root, 0), "it may be another program's");
+        neighbours.leave_out(8);
+        assert!(neighbours.are_idle(&root, 0));
+        // Closed before the next search.
+        neighbours.take(9, 2);
+        assert!(neighbours.are_idle(&root, 0));
+        // Not found by a search.
+        neighbours.take(10, 2);
+        neighbours.take(10, 2);
+        assert!(neighbours.are_idle(&root, 0));
+        neighbours.take(10, 3);
+        assert!(!neighbours.are_idle(&root, 1_000_000));
+    }
+
+    #[test]
+    fn the_program_is_not_its_own_neighbour() {
+        let (folder, root) = root();
+        let mut neighbours = Neighbours::default();
+        // The program opened it after its descriptors were searched.
+        neighbours.take(5, 1);
+        neighbours.begin(&root, 100);
+        run(folder.path(), 1_000_000);
+        assert!(!neighbours.are_idle(&root, 0));
+        neighbours.leave_out(5);
+        assert!(neighbours.are_idle(&root, 0));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::alternation::{Alternation, Idle};
 use super::reading::Asks;
+use super::rotation::Side;
 use super::turns::Turns;
 use super::watched::Watched;
 use linerate_record::stats::share_interval;
@@ -46,14 +47,19 @@ struct Requests {
     /// For each reading, the number of regular connections with a pending request, and the number
     /// of regular connections that were read.
     of_regular: BTreeMap<u32, (u32, u32)>,
+    /// Readings of the connections that the program accepted and of those that it opened; `None` if
+    /// each reading covers all connections.
+    in_rotation: Option<[Side; 2]>,
 }
 
 /// Returns the requests on a program's connections over a window of `elapsed_s`; `None` if it
 /// accepted no connections. `looks` are the readings in which all connections were searched for.
+/// `is_in_rotation` is whether the other readings cover only some of the connections.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
     looks: &BTreeSet<u32>,
     elapsed_s: f64,
+    is_in_rotation: bool,
 ) -> Option<RequestCounts> {
     let sockets: Vec<&Watched> = sockets.collect();
     let listening = sockets.iter().filter(|socket| socket.kind == SocketKind::TcpListen);
@@ -70,7 +76,8 @@ pub(super) fn requests<'a>(
         true => (quiet, 0),
         false => (active, count_waiting(&quiet, is_accepted)),
     };
-    let mut requests = Requests::default();
+    let in_rotation = is_in_rotation.then(Default::default);
+    let mut requests = Requests { in_rotation, ..Requests::default() };
     let alternating = || connections.iter().copied().filter(|socket| !is_stream(socket));
     let idle = idle_states(alternating(), is_accepted);
     for socket in alternating() {
@@ -136,6 +143,9 @@ impl Requests {
     fn add(&mut self, socket: &Watched, is_accepted: bool, idle: Option<Idle>) {
         let turns = socket.turns(asks(is_accepted), idle);
         note(&mut self.readings, &turns, socket, is_accepted);
+        if let Some([accepted, opened]) = &mut self.in_rotation {
+            if is_accepted { accepted } else { opened }.add(&turns, socket);
+        }
         self.connections += u64::from(is_accepted);
         let Some(exchanges) = turns.exchanges.filter(|_| is_accepted && socket.is_whole()) else {
             return;
@@ -151,6 +161,7 @@ impl Requests {
     /// outlast the slice in which they were found, and those are the ones with the longest waits.
     /// If none was found by a search, no client was waiting.
     fn restrict_to(&mut self, looks: &BTreeSet<u32>) {
+        self.in_rotation = None;
         self.readings.retain(|tick, _| looks.contains(tick));
         for &tick in looks {
             self.readings.entry(tick).or_default().is_read = true;
@@ -165,6 +176,8 @@ impl Requests {
         looks: Option<&BTreeSet<u32>>,
         elapsed_s: f64,
     ) -> RequestCounts {
+        let [pending, awaiting] = self.means_of_rotation();
+        let awaiting = awaiting.filter(|_| looks.is_none());
         self.readings.retain(|_, pending| pending.is_read);
         let readings = self.readings.len() as u64;
         let mean = |of: fn(&Pending) -> f64| {
@@ -185,10 +198,10 @@ impl Requests {
             readings,
             connections: self.connections,
             pending_share: mean(|at| f64::from(u8::from(at.of_clients > 0))),
-            pending_mean: mean(|at| f64::from(at.of_clients)),
+            pending_mean: pending.unwrap_or_else(|| mean(|at| f64::from(at.of_clients))),
             late_share: mean(|at| f64::from(u8::from(at.is_late))),
             awaiting_share: mean_of_looks(|at| f64::from(u8::from(at.is_awaiting()))),
-            awaiting_mean: mean_of_looks(|at| f64::from(at.awaiting)),
+            awaiting_mean: awaiting.unwrap_or_else(|| mean_of_looks(|at| f64::from(at.awaiting))),
             opening_share: Some(mean_of_looks(|at| {
                 f64::from(u8::from(at.is_awaiting() && at.is_opening))
             })),
@@ -197,6 +210,18 @@ impl Requests {
             silent,
             requests: self.exchanges,
             reply_time: self.reply_time(elapsed_s),
+        }
+    }
+
+    /// Returns how many requests were pending on average on connections that the program accepted,
+    /// and on those that it opened; `None` if each reading covers all connections.
+    fn means_of_rotation(&self) -> [Option<f64>; 2] {
+        let ends = self.readings.keys().next().zip(self.readings.keys().last());
+        match (&self.in_rotation, ends) {
+            (Some(sides), Some((&begin, &end))) => {
+                sides.each_ref().map(|side| side.mean(begin, end))
+            }
+            _ => [None; 2],
         }
     }
 

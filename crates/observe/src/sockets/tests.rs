@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use super::peers::other_ends;
+mod kernel;
+
+use super::peers::{other_ends, owners_of};
 use super::*;
 use linerate_linux::network::{Listed, PacketSocket, SocketMemory, TcpInfo};
 
@@ -395,4 +397,43 @@ fn a_udp_socket_that_is_missing_from_two_lists_was_closed() {
     sockets.take_udp((vec![udp(9), udp(10)], true), false);
     assert_eq!(sockets.finish(&root, &BTreeMap::new()).len(), 3);
     assert_eq!(inodes(&sockets), [9, 10]);
+}
+
+#[test]
+fn pending_requests_of_connections_that_are_read_in_rotation_count_for_all() {
+    let mut sockets = Sockets::new(false, None);
+    let count = 100;
+    sockets.owners.extend((1..=count + 1).map(|inode| (u64::from(inode), 7)));
+    let listening = tcp(1, "10.0.0.1:80", "", 0, 0);
+    // In any reading, a client waits on a fifth of the connections.
+    let connection = |inode: u32, n: u32| {
+        let waits = u32::from((inode + n).is_multiple_of(5));
+        tcp(inode, "10.0.0.1:80", &format!("10.0.0.2:{inode}"), 10 * n + waits, 10 * n)
+    };
+    sockets.take_inet(vec![listening], true);
+    for n in 0..50 {
+        sockets.tick = n;
+        // A tenth is read within the window, and all are read at its ends.
+        let is_turn = |inode: u32| n == 0 || n == 49 || (inode + n / 2).is_multiple_of(10);
+        let read = (2..=count + 1).filter(|inode| is_turn(*inode));
+        sockets.take_inet(read.map(|inode| connection(inode, n)).collect(), n == 0);
+    }
+    sockets.is_in_rotation = true;
+    let counts = sockets.requests(5.0).expect("requests");
+    assert_eq!(counts.connections, u64::from(count));
+    assert!((counts.pending_mean - 20.0).abs() < 5.0, "{}", counts.pending_mean);
+}
+
+#[test]
+fn sockets_without_an_inode_are_not_one_socket() {
+    let mut sockets = Sockets::new(true, None);
+    let orphan = |drops: u32| {
+        let mut socket = connection(0, 0, 0);
+        socket.memory = memory(drops);
+        socket
+    };
+    sockets.take_inet(vec![orphan(5)], true);
+    sockets.take_inet(vec![orphan(3)], false);
+    let folder = tempfile::tempdir().expect("a folder");
+    assert_eq!(sockets.finish(&Root::new(folder.path()), &BTreeMap::new()), []);
 }

@@ -32,7 +32,8 @@ pub(super) struct Watched {
     pub(super) first: Option<State>,
     pub(super) last: State,
     pub(super) is_closed: bool,
-    /// Number of complete lists in a row in which the socket was missing.
+    /// Number of complete lists in a row in which the socket was missing. Not used for TCP
+    /// connections.
     pub(super) absences: u32,
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
@@ -202,6 +203,11 @@ impl Watched {
         (self.receive_queue, self.receive_queue_max, self.send_queue) = (0, 0, 0);
         self.readings.clear();
         self.peer_window_max = None;
+    }
+
+    /// Begins the window with the last reading, which remains one of its readings.
+    pub(super) fn begin_with_last(&mut self) {
+        self.first = Some(self.last.clone());
     }
 
     /// Returns the drops over the window; `None` for a socket with a receive ring, whose drops only

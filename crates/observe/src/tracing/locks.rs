@@ -18,8 +18,8 @@ const MAX_THREADS: usize = 16;
 /// Number of waits per slice up to which every slice is traced. Each wait produces two records,
 /// which cost 0.5 us each.
 const LIMIT: u64 = 500;
-/// Pages per ring, enough for 300 waits of about 100 bytes.
-const RING_PAGES: usize = 8;
+/// Size of a ring, enough for 300 waits of about 100 bytes.
+const RING_BYTES: usize = 32 << 10;
 
 /// Kernel lock waits of the observed threads.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Locks {
             Err((linerate_linux::errno::ESRCH, _)) => return Ok(()),
             Err((_, refused)) => return Err(refused),
         };
-        let shared = Ring::map(&begin, RING_PAGES, Fields::TRACEPOINT).and_then(|ring| {
+        let shared = Ring::map_bytes(&begin, RING_BYTES, Fields::TRACEPOINT).and_then(|ring| {
             end.write_to(&begin)?;
             Ok(ring)
         });
@@ -117,6 +117,13 @@ impl Locks {
             self.threads.push(Traced { tid, begin, end, ring, waits: Waits::default() });
         }
         Ok(())
+    }
+
+    /// Begins the window. A wait that is under way counts in full.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.end_slice(now_ns);
+        self.threads.iter_mut().for_each(|thread| thread.waits.ns = 0);
+        self.duty.begin_window(now_ns);
     }
 
     pub(super) fn end_slice(&mut self, now_ns: u64) {
@@ -149,8 +156,8 @@ impl Locks {
     }
 
     /// Returns how long each thread waited in the window, in seconds.
-    pub(super) fn waited_s(&self, now_ns: u64) -> BTreeMap<u32, f64> {
-        let scale = self.duty.scale(now_ns);
+    pub(super) fn waited_s(&self) -> BTreeMap<u32, f64> {
+        let scale = self.duty.scale();
         let of = |thread: &Traced| (thread.tid, thread.waits.ns as f64 / 1e9 * scale);
         self.threads.iter().map(of).collect()
     }

@@ -38,8 +38,8 @@ const LIMIT: u64 = 300;
 /// Maximum number of events per slice over all CPUs up to which every slice is read: one thread
 /// reads them all, and takes 3 % of a CPU for them.
 const LIMIT_ALL: u64 = 3000;
-/// Pages per ring, enough for 2,000 events.
-const RING_PAGES: usize = 64;
+/// Size of a ring, enough for 2,000 events.
+const RING_BYTES: usize = 256 << 10;
 /// `TASK_REPORT_MAX`, which is set in the state of a preempted thread.
 const PREEMPTED: i64 = 0x100;
 
@@ -104,7 +104,7 @@ impl Scheduler {
                     .map_err(|error| explain("tracepoints", name, request, target, error))
             };
             let switches = open("sched:sched_switch", switch.id)?;
-            let ring = Ring::map(&switches, RING_PAGES, Fields::TRACEPOINT);
+            let ring = Ring::map_bytes(&switches, RING_BYTES, Fields::TRACEPOINT);
             let ring = ring.map_err(|error| {
                 unread(format!("cannot allocate memory for sched events: {error}"))
             })?;
@@ -117,6 +117,13 @@ impl Scheduler {
         }
         let duty = Duty::new((LIMIT * cpus.len() as u64).min(LIMIT_ALL), now_ns);
         Ok(Self { cpus: opened, layout, waits: Waits::default(), duty })
+    }
+
+    /// Begins the window.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.end_slice(now_ns);
+        self.waits.begin_window();
+        self.duty.begin_window(now_ns);
     }
 
     pub(super) fn watch(&mut self, tid: u32) {
@@ -154,11 +161,11 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn instead_of(&self, tid: u32, now_ns: u64) -> Vec<RanInstead> {
-        self.waits.instead_of(tid, self.duty.scale(now_ns), linerate_linux::thread_id())
+    pub(super) fn instead_of(&self, tid: u32) -> Vec<RanInstead> {
+        self.waits.instead_of(tid, self.duty.scale(), linerate_linux::thread_id())
     }
 
-    pub(super) fn waits(&self, tid: u32, now_ns: u64) -> Vec<u64> {
-        self.waits.lengths(tid, self.duty.scale(now_ns))
+    pub(super) fn waits(&self, tid: u32) -> Vec<u64> {
+        self.waits.lengths(tid, self.duty.scale())
     }
 }

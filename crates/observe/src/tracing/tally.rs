@@ -39,12 +39,22 @@ struct Counted {
     ring: Option<Ring>,
     /// Events so far.
     events: u64,
+    /// Events before the window.
+    before: u64,
+}
+
+impl Counted {
+    /// Returns the number of events in the window.
+    fn in_window(&self) -> u64 {
+        self.events.saturating_sub(self.before)
+    }
 }
 
 /// Number of events per slice up to which every slice is counted. At 0.5 us per event and with
 /// slices of 0.1 s, the limit is 0.25 % of a CPU.
 const LIMIT: u64 = 500;
-const RING_PAGES: usize = 8;
+/// Size of a ring.
+const RING_BYTES: usize = 32 << 10;
 /// Maximum number of field values to list.
 const MAX_VALUES: usize = 10;
 
@@ -68,13 +78,22 @@ impl Tally {
             None => perf::open(&self.request(), target, None)?,
         };
         // Events are counted even without a ring.
-        let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, Fields::TRACEPOINT).ok());
+        let ring =
+            self.field.and_then(|_| Ring::map_bytes(&event, RING_BYTES, Fields::TRACEPOINT).ok());
         let tid = match target {
             Target::Thread(tid) => Some(tid),
             _ => None,
         };
-        self.counted.push(Counted { tid, event, ring, events: 0 });
+        self.counted.push(Counted { tid, event, ring, events: 0, before: 0 });
         Ok(())
+    }
+
+    /// Begins the window.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.end_slice(now_ns);
+        self.values.clear();
+        self.counted.iter_mut().for_each(|counted| counted.before = counted.events);
+        self.duty.begin_window(now_ns);
     }
 
     pub(super) fn end_slice(&mut self, now_ns: u64) {
@@ -106,17 +125,17 @@ impl Tally {
     }
 
     /// Returns the number of events per thread.
-    pub(super) fn by_thread(&self, now_ns: u64) -> BTreeMap<u32, u64> {
-        let scale = self.duty.scale(now_ns);
-        let of = |counted: &Counted| Some((counted.tid?, scaled(counted.events, scale)));
+    pub(super) fn by_thread(&self) -> BTreeMap<u32, u64> {
+        let scale = self.duty.scale();
+        let of = |counted: &Counted| Some((counted.tid?, scaled(counted.in_window(), scale)));
         self.counted.iter().filter_map(of).collect()
     }
 
     /// Returns the number of events, in total and by value. Counts by value are extrapolated from
     /// sampled events.
-    pub(super) fn events(&self, now_ns: u64, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
-        let scale = self.duty.scale(now_ns);
-        let total: u64 = self.counted.iter().map(|counted| counted.events).sum();
+    pub(super) fn events(&self, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
+        let scale = self.duty.scale();
+        let total: u64 = self.counted.iter().map(Counted::in_window).sum();
         let event = |filter, count| KernelEvent {
             event: self.wanted.name.to_owned(),
             filter,

@@ -57,3 +57,20 @@ fn scheduler_events_are_read_only_where_their_thread_ids_are_valid() {
     assert_eq!((unread("pid:[4026531836]"), in_pid_namespace(None)), (None, None));
     assert_eq!(unread("pid:[4026532281]").unwrap().what, "scheduler_of_host");
 }
+
+#[test]
+fn what_came_before_the_window_is_not_counted() {
+    let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
+    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    for _ in 0..5000 {
+        std::thread::yield_now();
+    }
+    tracing.begin();
+    tracing.end_slice();
+    let traced = tracing.finish(|number| number.to_string());
+    let calls = traced.threads.get(&id.tid).and_then(|own| own.system_calls);
+    match calls {
+        Some(calls) => assert!(calls < 1000, "{calls}"),
+        None => println!("SKIP: system calls cannot be counted here"),
+    }
+}

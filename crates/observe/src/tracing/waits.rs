@@ -68,6 +68,12 @@ impl Waits {
         self.watched.insert(tid);
     }
 
+    /// Begins the window: forgets the waits that have ended.
+    pub(super) fn begin_window(&mut self) {
+        self.instead.clear();
+        self.lengths.clear();
+    }
+
     /// Processes events in time order.
     pub(super) fn take(&mut self, event: &Scheduled) {
         let &Scheduled { time_ns, cpu, ref what } = event;

@@ -41,7 +41,8 @@ pub struct CpuCounts {
     pub net_rx: u64,
     /// Number of NET_TX softirqs.
     pub net_tx: u64,
-    /// Hardware interrupts by source, such as `virtio0-input.0`; non-zero counts only.
+    /// Hardware interrupts by source, such as `virtio0-input.0`; non-zero counts only. Empty in
+    /// records of `top`, which does not read them.
     pub hardware_interrupts: BTreeMap<String, u64>,
     /// Kernel functions sampled on this CPU in any context, softirqs included, most frequent first;
     /// at most 32. Shares are relative to the window. Empty if kernel sampling is not permitted.
@@ -230,7 +231,9 @@ pub struct RequestCounts {
     /// Fraction of readings in which at least one client was waiting for a reply, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub pending_share: f64,
-    /// Mean number of connections on which a client was waiting for a reply.
+    /// Mean number of connections on which a client was waiting for a reply. If there were too many
+    /// connections to read all of them together, scaled to all of them; the shares are lower bounds
+    /// then.
     #[serde(serialize_with = "crate::finite")]
     pub pending_mean: f64,
     /// Fraction of readings in which a client had been waiting for 4 ms or longer, 0 to 1.

@@ -17,6 +17,7 @@ pub(super) struct Description {
     pub(super) counters: String,
     pub(super) about: String,
     pub(super) name: String,
+    upper: Vec<String>,
     pub(super) received: String,
     pub(super) sent: String,
     pub(super) missed: String,
@@ -44,6 +45,11 @@ pub(super) fn dpdk() -> Description {
 }
 
 impl Description {
+    /// Returns whether the named port's packets are counted at other ports too.
+    pub(super) fn is_upper(&self, name: &str) -> bool {
+        self.upper.iter().any(|start| name.starts_with(start))
+    }
+
     /// Returns whether the named port's driver counts the packets dropped because a receive queue
     /// was full.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {

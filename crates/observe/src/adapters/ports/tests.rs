@@ -59,6 +59,24 @@ fn zero_missed_is_an_answer_of_drivers_that_count_it_only() {
 }
 
 #[test]
+fn packets_of_a_bond_are_counted_at_its_members() {
+    let dpdk = description::dpdk();
+    let left = |names: &[&str]| {
+        let port = |(number, name): (usize, &&str)| Port {
+            number: number as u64,
+            is_missed_counted: false,
+            is_upper: dpdk.is_upper(name),
+        };
+        let mut ports: Vec<Port> = names.iter().enumerate().map(port).collect();
+        leave_out_upper(&mut ports);
+        ports.iter().map(|port| port.number).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&["0000:03:00.0", "0000:03:00.1", "net_bonding0"]), [0, 1]);
+    // The members have an owner, which hides them.
+    assert_eq!(left(&["net_bonding0"]), [0]);
+}
+
+#[test]
 fn counters_that_go_backwards_end_the_questions() {
     let mut program = Ports {
         description: description::dpdk(),

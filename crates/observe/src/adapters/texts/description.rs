@@ -58,6 +58,12 @@ pub(super) enum Format {
     /// Plain text. The value of a field is the number after the words in `after`.
     #[serde(rename = "text")]
     Text,
+    /// Like `Text`, with rows that begin with the name of an interface, its number and its state.
+    /// Received, sent and missed packets and bytes are those of the interfaces that do not belong
+    /// to other ones: left out are interfaces whose name is a word of `upper` with a number, or
+    /// contains a word of `containing`, and `NAME.NUMBER` if there is an interface `NAME`.
+    #[serde(rename = "interfaces")]
+    Interfaces { upper: Vec<String>, containing: Vec<String> },
     /// Like `Text`, in the `result` member of a JSON object.
     #[serde(rename = "json_result")]
     JsonResult,

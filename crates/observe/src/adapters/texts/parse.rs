@@ -3,7 +3,7 @@
 
 use super::description::{Description, Field, Format};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A program's counters; `None` if not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,11 @@ impl Counters {
 pub(super) fn parse(answer: &str, description: &Description) -> Counters {
     match &description.format {
         Format::Text => counters(description, |field| number_after(answer, field)),
+        Format::Interfaces { upper, containing } => {
+            let lowest = of_lowest(answer, upper, containing);
+            let others = counters(description, |field| number_after(answer, field)).others;
+            Counters { others, ..counters(description, |field| number_after(&lowest, field)) }
+        }
         Format::JsonResult => {
             let object: Value = serde_json::from_str(answer).unwrap_or(Value::Null);
             let text = object.get("result").and_then(Value::as_str).unwrap_or_default();
@@ -79,6 +84,39 @@ fn number_after(text: &str, field: &Field) -> Option<u64> {
         word[..digits].parse().ok()
     });
     sum(numbers)
+}
+
+/// Returns the lines of the interfaces that do not belong to other ones.
+fn of_lowest(text: &str, upper: &[String], containing: &[String]) -> String {
+    let interfaces: BTreeSet<&str> = text.lines().filter_map(interface_of).collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_upper = |name: &str| {
+        let ends_in_number =
+            |word: &String| name.strip_prefix(word.as_str()).is_some_and(is_number);
+        let is_sub =
+            |(parent, number): (&str, &str)| is_number(number) && interfaces.contains(parent);
+        upper.iter().any(ends_in_number)
+            || containing.iter().any(|word| name.contains(word.as_str()))
+            || name.rsplit_once('.').is_some_and(is_sub)
+    };
+    let (mut lowest, mut is_left_out) = (String::new(), false);
+    for line in text.lines() {
+        if let Some(name) = interface_of(line) {
+            is_left_out = is_upper(name);
+        }
+        if !is_left_out {
+            lowest.push_str(line);
+            lowest.push('\n');
+        }
+    }
+    lowest
+}
+
+/// Returns the interface whose rows begin with this line.
+fn interface_of(line: &str) -> Option<&str> {
+    let mut words = line.split_ascii_whitespace();
+    let (name, number, state) = (words.next()?, words.next()?, words.next()?);
+    (number.parse::<u32>().is_ok() && ["up", "down"].contains(&state)).then_some(name)
 }
 
 /// Returns the rows of a table whose `column` equals `is`, keyed by the column names in the first

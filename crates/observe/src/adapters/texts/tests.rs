@@ -67,6 +67,27 @@ fn recorded_answers_are_read() {
 }
 
 #[test]
+fn vpp_counts_a_packet_at_the_lowest_interface() {
+    let rows = |names: &[&str]| -> String {
+        let row = |(number, name): (usize, &&str)| {
+            format!("{name}  {number}  up  9000/0/0/0  rx packets  100\n  drops  1\n")
+        };
+        names.iter().enumerate().map(row).collect()
+    };
+    let of = |names: &[&str]| {
+        let vpp = parse(&rows(names), &adapter("VPP"));
+        (vpp.received, vpp.others["drops"])
+    };
+    let (port, sub) = ("GigabitEthernet0/8/0", "GigabitEthernet0/8/0.100");
+    assert_eq!(of(&[port, "memif1/0"]), (Some(200), 2));
+    assert_eq!(of(&[port, sub, "loop0", "local0"]), (Some(200), 4));
+    assert_eq!(of(&["BondEthernet0", port, "vxlan_tunnel3", "BondEthernet0.5"]), (Some(100), 4));
+    // A VLAN interface of the kernel, whose parent VPP does not use; a name given by the operator.
+    assert_eq!(of(&["host-eth0.100", "green1"]), (Some(200), 2));
+    assert_eq!(of(&["wg0"]), (None, 1));
+}
+
+#[test]
 fn an_answer_of_another_program_has_no_counters() {
     for description in description::all() {
         assert!(parse("500 no\n{\"error\":\"no\"}", &description).is_empty());

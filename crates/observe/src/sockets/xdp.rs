@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet and XDP sockets, which pass frames to programs through rings in shared memory.
+//! XDP sockets, which pass frames to programs through rings in shared memory.
 
 use super::watched::{State, Watched};
 use super::{Namespace, Sockets};
 use crate::sleep::socket_inode;
-use linerate_linux::network::{PacketSocket, XdpSocket};
+use linerate_linux::network::XdpSocket;
 use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
@@ -14,31 +14,6 @@ use std::collections::BTreeSet;
 const TRANSMIT_RING: u64 = 0x8000_0000;
 
 impl Sockets {
-    /// Adds a reading of the packet sockets.
-    pub(super) fn take_packet(&mut self, sockets: Vec<PacketSocket>, is_start: bool) {
-        for socket in sockets {
-            let inode = u64::from(socket.inode);
-            if !self.owners.contains_key(&inode) && !self.is_all {
-                continue;
-            }
-            let drops = socket.memory.map(|memory| memory.drops);
-            let memory = socket.memory;
-            // Packets in a ring do not occupy the receive buffer.
-            let used = memory.filter(|_| socket.receive_ring.is_none()).map(|one| one.received);
-            let receive_queue = used.unwrap_or(0).into();
-            let state = State { receive_queue, send_queue: 0, memory, drops, inet: None };
-            match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, self.tick),
-                None => {
-                    let any = || "all interfaces".to_owned();
-                    let local = self.names.get(&socket.interface).cloned().unwrap_or_else(any);
-                    let watched = Watched::new_packet(&socket, local, state, is_start, self.tick);
-                    self.watched.insert(inode, watched);
-                }
-            }
-        }
-    }
-
     /// Adds a reading of the XDP sockets. A kernel without the module `xdp_diag` does not list
     /// them; those of the processes then show in their memory, without interface and drops.
     pub(super) fn read_xdp(&mut self, root: &Root, namespace: &Namespace, is_start: bool) {
