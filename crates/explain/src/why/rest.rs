@@ -15,7 +15,6 @@ mod varied;
 use super::doubts::{self, Doubt};
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
-use super::gain;
 use super::measure::Measure as M;
 use super::one_cpu::one_cpu;
 use super::queues;
@@ -27,10 +26,11 @@ use generator::{generator, generator_limit};
 use held_up::held_up;
 use in_kernel::in_kernel;
 use linerate_record::answers::Evidence;
-use linerate_record::units::{BitsPerSecond, grouped};
+use linerate_record::units::grouped;
 use linerate_record::why::{Cause, Gain, ProgramCounts, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
 pub(super) use link::full_link;
+use link::limit_reached;
 use nothing::nothing_wrong;
 use varied::{inseparable, probable};
 
@@ -219,29 +219,6 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
         }
     }
     seen
-}
-
-/// Returns the requested line rate if the program has reached it: an interface carries that much,
-/// and at least half of it is the program's, as far as known.
-fn limit_reached(facts: &Facts<'_>) -> Option<String> {
-    /// Minimum fraction of line rate at which line rate counts as reached: byte counters exclude
-    /// gaps and headers.
-    const OF_LINE: f64 = 0.85;
-    /// Minimum part of the program's own packets in the line rate.
-    const OWN: f64 = 0.5;
-    let watched = &facts.observation.watched;
-    let line = watched.line_bits_per_s?;
-    let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
-    let is_meant = |name: &str| name != "lo" || watched.interface.as_deref() == Some(name);
-    let rates = facts.observation.interfaces.iter().filter(|one| is_meant(&one.name));
-    let most = rates.map(|i| of_interface(i.rx_bytes.max(i.tx_bytes))).fold(0.0, f64::max);
-    let has_none = || {
-        let own = M::OwnOfReceived.of(facts, Subject::Program);
-        facts.packets().is_none() && own.is_some_and(|own| own.high <= 0.0)
-    };
-    let is_own = watched.interface.is_some()
-        || gain::wire_rate(facts).map_or_else(|| !has_none(), |rate| rate >= OWN * line);
-    (most >= OF_LINE * line && is_own).then(|| BitsPerSecond(line).to_string())
 }
 
 /// Returns whether most delivered bytes were application-limited, or the program paused on the

@@ -246,13 +246,6 @@ pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
     of_tcp.or(counted)
 }
 
-/// Returns the number of TCP connections established in the network namespace: the larger of the
-/// passive and active opens.
-pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
-    let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
-    Some(passive?.max(active?))
-}
-
 /// Returns the CPU time of threads and child processes that ended before they were observed, in
 /// CPUs.
 pub(super) fn ended_cpus(facts: &Facts<'_>) -> f64 {

@@ -6,7 +6,7 @@ use super::super::facts::{Facts, counted, share};
 use super::super::herd::Herd;
 use super::Measure;
 use super::costs::{Cost, in_kernel, of_used};
-use super::counts::{ENDED, ended_cpus, opened, system_calls};
+use super::counts::{ENDED, ended_cpus, system_calls};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketCounts, SocketKind};
 
@@ -14,6 +14,13 @@ use linerate_record::why::{SocketCounts, SocketKind};
 /// 90 us (nginx serves 26,000 to 42,000 requests/s with keepalive, 9,000 to 20,000 without); the
 /// lower bound is the program's share alone.
 const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
+
+/// Returns the number of TCP connections established in the network namespace: the larger of the
+/// passive and active opens.
+pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
+    let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
+    Some(passive?.max(active?))
+}
 
 /// Like [`opened`], if these connections may be the program's: it has a listening socket, or
 /// connections that do not outlast the window, and it made enough system calls and spent enough

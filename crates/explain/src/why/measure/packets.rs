@@ -4,8 +4,8 @@
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::super::functions::Group;
 use super::super::losses::{bad_checksums, discarded, fragmented, table_full, vanished};
-use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off, opened};
-use super::opened::may_have_opened;
+use super::counts::{at_least_this, bytes_per_packet, bytes_per_transmit, is_off};
+use super::opened::{may_have_opened, opened};
 use super::{Measure, received};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An interface of the program that carries as much as its link can.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Subject};
+use super::super::gain;
+use super::super::measure::Measure as M;
 use linerate_record::units::BitsPerSecond;
 use linerate_record::why::{InterfaceCounts, SocketCounts, SocketKind};
 
@@ -77,4 +79,27 @@ fn own_packets(facts: &Facts<'_>) -> Option<[u64; 2]> {
     let [received, sent] =
         ["InDatagrams", "OutDatagrams"].map(|name| facts.datagrams(name).unwrap_or(0));
     Some([segments[0] + received, segments[1] + sent])
+}
+
+/// Returns the requested line rate if the program has reached it: an interface carries that much,
+/// and at least half of it is the program's, as far as known.
+pub(super) fn limit_reached(facts: &Facts<'_>) -> Option<String> {
+    /// Minimum fraction of line rate at which line rate counts as reached: byte counters exclude
+    /// gaps and headers.
+    const OF_LINE: f64 = 0.85;
+    /// Minimum part of the program's own packets in the line rate.
+    const OWN: f64 = 0.5;
+    let watched = &facts.observation.watched;
+    let line = watched.line_bits_per_s?;
+    let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
+    let is_meant = |name: &str| name != "lo" || watched.interface.as_deref() == Some(name);
+    let rates = facts.observation.interfaces.iter().filter(|one| is_meant(&one.name));
+    let most = rates.map(|i| of_interface(i.rx_bytes.max(i.tx_bytes))).fold(0.0, f64::max);
+    let has_none = || {
+        let own = M::OwnOfReceived.of(facts, Subject::Program);
+        facts.packets().is_none() && own.is_some_and(|own| own.high <= 0.0)
+    };
+    let is_own = watched.interface.is_some()
+        || gain::wire_rate(facts).map_or_else(|| !has_none(), |rate| rate >= OWN * line);
+    (most >= OF_LINE * line && is_own).then(|| BitsPerSecond(line).to_string())
 }
