@@ -14,6 +14,7 @@
 mod asked;
 mod collector;
 mod doubts;
+mod evidence;
 mod facts;
 mod functions;
 mod gain;

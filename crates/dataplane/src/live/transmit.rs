@@ -2,7 +2,7 @@
 //! The sink of a worker that sends packets on network interfaces.
 //!
 //! The frames of a burst that leave through the same port are passed to the kernel together, in
-//! order. If the interface's queue is full, the sink retries up to [`RETRIES`] times per burst,
+//! order. If the interface's queue is full, the sink retries up to [`REPEATS`] times per burst,
 //! unless the path is set to drop packets at full rings. Frames that the kernel still does not
 //! accept are dropped and counted by cause.
 
@@ -19,7 +19,7 @@ const _: () = assert!(MAX_BURST <= SEND_MAX);
 
 /// Maximum number of retries per burst if the interface's queue is full. Together, they take a few
 /// tens of microseconds, in which the receiver of a virtual interface can run on this CPU.
-const RETRIES: u32 = 64;
+const REPEATS: u32 = 64;
 
 /// Drop causes, in the order of `LiveSink::drops`.
 const CAUSES: [&str; 5] = ["tx_full", "tx_too_long", "tx_down", "tx_gone", "tx_refused"];
@@ -39,7 +39,7 @@ fn cause(refusal: SendRefusal) -> usize {
 pub(crate) enum Stall {
     /// The interface has just refused a frame, after it had accepted some.
     Begins,
-    /// The sink has waited, or tried again in vain, since the last call.
+    /// The sink has waited, or tried again without result, since the last call.
     Lasts,
 }
 
@@ -84,7 +84,7 @@ impl LiveSink {
     ) -> Tally {
         let Self { ports, full, drops, order } = self;
         let waits = *full == FullRing::Wait;
-        let mut retries = if waits { RETRIES } else { 0 };
+        let mut retries = if waits { REPEATS } else { 0 };
         let mut lost = Tally::default();
         let count = ports.len();
         for (index, port) in ports.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ impl LiveSink {
                     port.sender.send(rest.iter().map(|&at| packets[usize::from(at)].bytes()));
                 port.accepted += sent.frames as u64;
                 rest = &rest[sent.frames..];
-                // An attempt that sends frames is work, one in vain is part of the wait.
+                // An attempt that sends frames is work; one without result is part of the wait.
                 is_stalled &= sent.frames == 0;
                 let Some(refusal) = sent.refused else { continue };
                 let is_full = waits && refusal == SendRefusal::Full;
@@ -141,7 +141,7 @@ impl LiveSink {
     /// Makes the kernel send all frames that it has left in a ring, or gives up if the interface
     /// stays full. The interface's counters show how many were not sent.
     pub(crate) fn close(&mut self) {
-        for _ in 0..RETRIES {
+        for _ in 0..REPEATS {
             if self.flush() {
                 break;
             }
@@ -194,7 +194,7 @@ mod tests {
             Ok((_, stalls)) => stalls,
             Err(error) => return println!("SKIP: {error}"),
         };
-        assert!(stalls.len() > RETRIES as usize, "{stalls:?}");
+        assert!(stalls.len() > REPEATS as usize, "{stalls:?}");
         assert_eq!(stalls[0], Stall::Begins);
         assert!(stalls[1..].contains(&Stall::Lasts), "{stalls:?}");
         let dropping = std::thread::spawn(|| fill(FullRing::Drop)).join().expect("no panic");

@@ -18,11 +18,11 @@ pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_netw
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
 pub(super) use self::segments::{are_workload, is_stalled, stalled_elsewhere};
+use super::evidence::evidence;
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
 use super::requests;
-use super::rest::evidence;
 use super::rules::{TURNS, VISIBLE};
 use super::waits::{self, Wait};
 use super::words::{label, percent};

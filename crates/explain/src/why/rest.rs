@@ -13,6 +13,7 @@ mod polls;
 mod varied;
 
 use super::doubts::{self, Doubt};
+use super::evidence::evidence;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::measure::Measure as M;
@@ -188,15 +189,6 @@ pub(super) fn no_traffic(facts: &Facts<'_>) -> Option<WhyFinding> {
     let counts = [program.received, program.sent, program.missed];
     let is_silent = program.received == Some(0) && counts.into_iter().flatten().all(|n| n == 0);
     (is_silent && !facts.is_lossy()).then(|| nothing_wrong(facts))
-}
-
-pub(super) fn evidence(name: &str, value: f64, unit: &str) -> Evidence {
-    Evidence {
-        name: name.to_owned(),
-        value: if value.is_finite() { value } else { 0.0 },
-        unit: unit.to_owned(),
-        source: "tier sw".to_owned(),
-    }
 }
 
 fn not_predicted(why: &str) -> Gain {
