@@ -319,7 +319,7 @@ fn file(root: &Root, pid: u32, descriptor: u64) -> Option<Object> {
 
 /// Adds the kind to the link target of a descriptor, at `path`, if the target does not show it: a
 /// named pipe looks like a file, but is read and written by programs.
-fn of_kind(path: &Path, link: String) -> String {
+pub(crate) fn of_kind(path: &Path, link: String) -> String {
     if link.starts_with('/') && is_named_pipe(path) { format!("fifo {link}") } else { link }
 }
 

@@ -99,6 +99,7 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         memory: None,
         full_descriptors: Vec::new(),
         requests: None,
+        output_pipes: Vec::new(),
         unix_clients: None,
         sched_autogroup: None,
         quotas: if is_held { quotas(report) } else { Vec::new() },
