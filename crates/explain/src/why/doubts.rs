@@ -15,6 +15,7 @@ mod unseen;
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
+pub(super) use self::unseen::mostly_turns_away;
 use super::facts::{Facts, Subject};
 use super::losses;
 use super::measure::Measure;
