@@ -50,6 +50,7 @@ fn writes_only(root: &Root, pid: u32, descriptor: u32) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -57,35 +58,24 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let fifo = place.path().join("log");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        // Input and output are pipes, descriptor 3 is a FIFO, and 4 can also be read.
-        let script = format!("exec 3>{0} 4<>{0}; exec sleep 60", fifo.display());
-        let one = |script: &str| {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-            shell.stderr(Stdio::null()).spawn().unwrap()
-        };
         let _reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let root = Root::new(std::path::Path::new("/"));
-        let found = |script: &str| {
-            let mut child = one(script);
-            let is_sleeping = || {
-                let name = root.text(&format!("proc/{}/comm", child.id()));
-                name.is_some_and(|name| name.trim() == "sleep")
-            };
-            let began = std::time::Instant::now();
-            while !is_sleeping() && began.elapsed().as_secs() < 20 {
-                std::thread::yield_now();
-            }
-            let pid = child.id();
-            let pipes = output_pipes(&root, &[pid]);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert!(pipes.iter().all(|pipe| pipe.pid == pid));
+        // Input and output of the shell are pipes.
+        let found = |opens: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("exec {opens}; echo; read line")]);
+            let shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut shell = shell.spawn().unwrap();
+            let mut output = BufReader::new(shell.stdout.take().unwrap());
+            output.read_line(&mut String::new()).unwrap();
+            let pipes = output_pipes(&root, &[shell.id()]);
+            assert!(pipes.iter().all(|pipe| pipe.pid == shell.id()));
+            shell.wait().unwrap();
             pipes.into_iter().map(|pipe| (pipe.descriptor, pipe.name)).collect::<Vec<_>>()
         };
-        assert_eq!(found(&script), [(1, "pipe".to_owned())]);
-        let script = format!("exec 3>{}; exec sleep 60", fifo.display());
-        let fifo = format!("fifo {}", fifo.display());
-        assert_eq!(found(&script), [(1, "pipe".to_owned()), (3, fifo)]);
+        let (path, of_pipe) = (fifo.display(), (1, "pipe".to_owned()));
+        // One that the process can also read.
+        assert_eq!(found(&format!("3>{path} 4<>{path}")), [of_pipe.clone()]);
+        assert_eq!(found(&format!("3>{path}")), [of_pipe, (3, format!("fifo {path}"))]);
     }
 }

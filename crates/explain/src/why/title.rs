@@ -108,6 +108,7 @@ impl Measure {
                 ("CPU time of child processes that ended / CPU time including them", "ratio")
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
+            Self::OutOfMemory => ("drops at the memory limit of all UDP sockets", "ratio"),
             Self::AsleepOnSilent => ("time asleep waiting for a server that is silent", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::AsleepOnUnlisted => ("time asleep waiting on brief sockets", "ratio"),
@@ -165,7 +166,6 @@ impl Measure {
             Self::PacketRate => ("packet rate", "packets/s"),
             Self::RingLoss => ("packets lost in the program's receive ring", "ratio"),
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),
-            Self::OutOfMemory => ("drops at the memory limit of all UDP sockets", "ratio"),
             Self::QueueWaits => ("readings with a non-empty receive queue", "ratio"),
             Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::OutputFirewallLoss => ("packets dropped by firewall rules on output", "ratio"),

@@ -369,7 +369,6 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
         "sleeps_per_packet" => (M::SleepsPerPacket, Number),
         "asleep_on_server" => (M::AsleepOnServer, Percent),
-        "asleep_on_silent" => (M::AsleepOnSilent, Percent),
         "lock_queue" => (M::LockQueue, Number),
         "execs_per_s" => (M::ExecsPerSecond, Number),
         "in_pipe" => (M::AsleepInPipe, Percent),
