@@ -90,7 +90,9 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= worth);
     let Judged { held, suspects, doubtful, likely } = judge(facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
-    if !held.iter().any(is_worth) {
+    if let Some(unserved) = rest::unserved(facts) {
+        findings.insert(0, unserved);
+    } else if !held.iter().any(is_worth) {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
         let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));

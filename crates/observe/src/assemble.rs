@@ -6,6 +6,7 @@ mod missing;
 
 use crate::Request;
 use crate::budget::budget;
+use crate::outputs::output_pipes;
 use crate::packets::{Counts, choose, hidden_tunnels, rates_of_namespace};
 use crate::ports::local_ports;
 use crate::profiling::{Profiled, Profiling};
@@ -91,6 +92,7 @@ pub(crate) fn assemble(
         ended_children_cpus: watching.ended_cpus.children_cpus,
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
+        output_pipes: output_pipes(root, &watching.family.pids),
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),

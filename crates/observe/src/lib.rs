@@ -28,6 +28,7 @@ pub mod machine_time;
 mod memory;
 mod mutex;
 mod namespace;
+mod outputs;
 mod packets;
 mod ports;
 mod procfs;

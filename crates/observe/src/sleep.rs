@@ -10,6 +10,7 @@ use crate::threads::{Thread, Threads, text_of};
 use linerate_machine::Root;
 use linerate_record::why::SleepTime;
 use object::Reader;
+pub(crate) use object::of_kind;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -291,7 +292,7 @@ pub(crate) fn describe(object: &Object) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::object::{is_join, of_kind};
+    use super::object::is_join;
     use super::*;
     use crate::tree::put;
     use std::path::Path;

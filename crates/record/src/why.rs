@@ -72,6 +72,10 @@ pub struct Observation {
     /// Processes that had reached their limit on open descriptors in at least one reading.
     #[serde(default)]
     pub full_descriptors: Vec<FullDescriptors>,
+    /// Pipes and FIFOs that processes of the program have open for writing only, at the end of the
+    /// window; at most 16. Empty in older records.
+    #[serde(default)]
+    pub output_pipes: Vec<OutputPipe>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -138,9 +142,20 @@ impl Observation {
     /// Returns the number of datagrams that sockets in the program's network namespace dropped
     /// because their receive buffer was full or the memory limit for all UDP sockets was reached.
     pub fn full_udp_buffers(&self) -> u64 {
-        const FULL: [&str; 4] =
-            ["Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors"];
-        FULL.iter().filter_map(|name| self.protocols.get(*name)).sum()
+        const FULL: [&str; 2] = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"];
+        let full: u64 = FULL.iter().filter_map(|name| self.protocols.get(*name)).sum();
+        full.saturating_add(self.out_of_udp_memory())
+    }
+
+    /// Returns the number of datagrams that were dropped because the memory of all UDP sockets had
+    /// reached its limit (net.ipv4.udp_mem). Some kernels count them only as dropped packets with
+    /// a reason, on the entire machine.
+    pub fn out_of_udp_memory(&self) -> u64 {
+        let counts = ["Udp.MemErrors", "Udp6.MemErrors"];
+        let counted = counts.iter().filter_map(|name| self.protocols.get(*name)).sum();
+        let of_reason = |event: &&KernelEvent| event.filter.as_deref() == Some("reason PROTO_MEM");
+        let reason = self.events.iter().find(of_reason).map_or(0, |event| event.count);
+        reason.max(counted)
     }
 
     /// Returns whether the program may use TCP: it has such sockets, none of its sockets are known,
@@ -207,6 +222,18 @@ pub struct FullDescriptors {
     /// Fraction of readings in which the process had reached its limit, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
+}
+
+/// A pipe or FIFO to which a process writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutputPipe {
+    /// Process ID.
+    pub pid: u32,
+    /// Number of the descriptor.
+    pub descriptor: u32,
+    /// `pipe`, or `fifo` and its path.
+    pub name: String,
 }
 
 /// CPU time per kernel event on this machine, in nanoseconds, measured by a thread that does

@@ -181,6 +181,7 @@ fn example() -> WhyReport {
         memory: None,
         full_descriptors: Vec::new(),
         requests: None,
+        output_pipes: Vec::new(),
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -5,8 +5,9 @@
 use super::facts::Facts;
 use super::requests::{self, DELAYED};
 use super::roles::{has_requests, is_udp, sleeps_on_servers};
-use super::waits;
+use super::waits::{self, Wait};
 use linerate_record::why::{SleepTime, SocketCounts, TcpCounts, ThreadActivity};
+use std::collections::BTreeMap;
 
 /// Returns the fraction of time that a thread waits for replies from servers: on connections on
 /// which the program sends requests, or on UDP sockets where a reply is due. Unix domain sockets do
@@ -29,6 +30,38 @@ pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String
 
 fn sleeps<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
     sleeps_on_servers(facts, thread, |socket| asks(facts, socket))
+}
+
+/// Waits for datagrams of a server that answers none of them.
+pub(super) struct Silent<'a> {
+    /// Address and port of the server.
+    pub(super) server: &'a str,
+    /// Fraction of the thread's time, 0 to 1.
+    pub(super) share: f64,
+    /// Lower bound on the mean time of a wait, in seconds.
+    pub(super) wait_s: f64,
+}
+
+/// Returns the UDP server for which a thread waits longest, if it does not seem to answer: the
+/// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive.
+pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Option<Silent<'a>> {
+    /// Minimum mean wait in seconds, a lower bound because all sleeps of the thread count.
+    const WAIT_S: f64 = 0.2;
+    /// Maximum number of datagrams that arrive in the network namespace, per datagram sent.
+    const ANSWERS: f64 = 0.8;
+    let server_of = |sleep: &'a SleepTime| {
+        let (of_udp, server) = sleep.object.as_deref()?.split_once(" to ")?;
+        (of_udp.starts_with("udp") && waits::wait_of(sleep) == Wait::Input).then_some(server)
+    };
+    let mut shares = BTreeMap::<&str, f64>::new();
+    for (server, share) in thread.asleep_on.iter().filter_map(|s| Some((server_of(s)?, s.share))) {
+        *shares.entry(server).or_default() += share;
+    }
+    let (server, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let [sent, arrived] = [facts.datagrams("OutDatagrams")?, facts.datagrams("InDatagrams")?];
+    let wait_s = share * thread.elapsed_s / thread.voluntary_switches.max(1) as f64;
+    let is_silent = wait_s >= WAIT_S && sent > 0 && arrived as f64 <= ANSWERS * sent as f64;
+    is_silent.then_some(Silent { server, share, wait_s })
 }
 
 /// Returns the sleeps of a thread on UDP sockets that may wait for replies, or for datagrams that

@@ -18,6 +18,7 @@ pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_netw
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
 pub(super) use self::segments::{are_workload, is_stalled, stalled_elsewhere};
+pub(super) use self::unseen::mostly_turns_away;
 use super::evidence::evidence;
 use super::facts::{Facts, Subject};
 use super::losses;

@@ -256,7 +256,7 @@ pub(super) fn dropped_for(facts: &Facts<'_>, reason: &str) -> Option<u64> {
 
 /// Returns whether drop reasons were read on all CPUs. Without permission, no drops are counted;
 /// kernels before 5.17 count them, but give no reasons.
-fn has_drop_reasons(facts: &Facts<'_>) -> bool {
+pub(super) fn has_drop_reasons(facts: &Facts<'_>) -> bool {
     if facts.is_unread("drop_reasons") {
         return false;
     }

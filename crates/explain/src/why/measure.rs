@@ -7,7 +7,7 @@ mod counts;
 mod delays;
 mod flows;
 mod instructions;
-mod opened;
+pub(super) mod opened;
 mod packets;
 mod pending;
 mod program;
@@ -169,8 +169,8 @@ pub enum Measure {
     /// CPU time of the threads that are known to have run while the thread waited for a CPU,
     /// relative to the time spent waiting; 1 if the scheduler was not traced.
     InsteadKnown,
-    /// Share of the program's own threads in the CPU time that other threads used while the thread
-    /// waited for a CPU; 0 if another CPU has room for them.
+    /// Share of the program's own threads in the CPU time used by others while the thread waited
+    /// for a CPU; 0 if another CPU has room for them.
     OwnInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
@@ -178,8 +178,7 @@ pub enum Measure {
     FilterLoss,
     /// 1 if no queueing discipline of the interface does fair queueing, otherwise 0.
     FifoBehind,
-    /// Processes of the program, per second, that were seen but ended before they could be read
-    /// twice.
+    /// Processes of the program, per second, that ended before they could be read twice.
     BriefProcesses,
     /// Fraction of bytes that flow in the busier direction of their connection, over all
     /// connections.
@@ -196,6 +195,8 @@ pub enum Measure {
     RingLoss,
     /// Fraction of the program's packets dropped by a socket.
     SocketLoss,
+    /// Fraction of a socket's drops that are due to the memory limit of all UDP sockets.
+    OutOfMemory,
     /// Fraction of readings with a non-empty receive queue.
     QueueWaits,
     /// Packets dropped by firewall rules relative to packets that reached IP.
@@ -238,8 +239,8 @@ pub enum Measure {
     CpuInterrupts,
     /// Largest fraction of time in interrupts and softirqs, over the CPUs that receive packets.
     ReceiverInterrupts,
-    /// Packets received by the program, relative to all packets received by the interface or, for
-    /// other subjects, by all CPUs; 1 if an interface is observed rather than a program.
+    /// Packets received by the program, relative to those received by the interface or, for other
+    /// subjects, by all CPUs; 1 if an interface is observed.
     OwnOfReceived,
     /// Fraction of the bytes that the program sends on its connections that leave through this
     /// interface.
@@ -258,8 +259,7 @@ pub enum Measure {
     WindowLimited,
     /// Time during which sending connections were limited by their own send buffer.
     SendBufferLimited,
-    /// Largest receiver window relative to the bandwidth-delay product (current rate times minimum
-    /// RTT).
+    /// Largest receiver window relative to the bandwidth-delay product (rate times minimum RTT).
     PeerWindow,
     /// Fraction of sent segments that were lost and retransmitted.
     Resent,
@@ -277,8 +277,7 @@ pub enum Measure {
     OfPacingLimit,
     /// Receive buffer of a connection, in bytes.
     ReceiveBuffer,
-    /// Receive buffer of a connection relative to the bandwidth-delay product (rate times minimum
-    /// RTT).
+    /// Receive buffer of a connection relative to the bandwidth-delay product.
     ReceiveBufferOfRate,
     /// Bytes received per second on a connection.
     ReceivedBytes,
@@ -302,6 +301,8 @@ pub enum Measure {
     ClientsPerServer,
     /// Time asleep in calls that wait on a connection opened by the program.
     AsleepOnServer,
+    /// Time asleep waiting for a UDP server that does not answer.
+    AsleepOnSilent,
     /// Time asleep waiting for input on sockets that were too brief to be listed.
     AsleepOnUnlisted,
     /// Threads that wait for storage, relative to the clients that wait for a reply.

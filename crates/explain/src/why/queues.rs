@@ -106,12 +106,17 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     if thread.demand() > WORKS || is_read_at_once(socket, thread) {
         return None;
     }
-    let lost = socket.buffer_drops(facts.observation).filter(|drops| *drops > 0);
+    // TCP drops duplicates, and retransmits what is lost.
+    let drops = socket.buffer_drops(facts.observation).filter(|_| socket.kind != SocketKind::Tcp);
+    let lost = drops.filter(|drops| *drops > 0);
     let lost = lost
         .map_or(String::new(), |drops| format!(", and {} packets were dropped", grouped(drops)));
     let asleep = waits::longest(&thread.asleep_on);
     let asleep = asleep.map_or(String::new(), |sleep| asleep_in(facts, thread, sleep));
-    let (workers, advice) = workers(facts, thread);
+    let (workers, advice) = match full_output(facts, thread) {
+        Some((sentence, next)) => (sentence, Some(next)),
+        None => workers(facts, thread),
+    };
     let next = match longest_wait(thread) {
         _ if advice.is_some() => advice.unwrap_or_default(),
         Some(Wait::Thread) if is_on_futex(thread) => format!(
@@ -132,11 +137,36 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     )
 }
 
+/// Describes a pipe that a thread may be waiting to write to; `None` if its process has none, or if
+/// what the thread waits for is known.
+fn full_output(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<(String, String)> {
+    /// Standard error, to which programs write little.
+    const ERRORS: u32 = 2;
+    let sleep = mostly_in(thread).filter(|sleep| waits::wait_of(sleep) == Wait::Input)?;
+    let pipes = facts.observation.output_pipes.iter();
+    let own = pipes.filter(|pipe| pipe.pid == thread.pid && pipe.descriptor != ERRORS);
+    let pipe = own.min_by_key(|pipe| pipe.descriptor).filter(|_| sleep.object.is_none())?;
+    Some((
+        format!(
+            " The call may also wait for room in an output: descriptor {} is a pipe ({}), which is \
+             full whenever its reader is slower.",
+            pipe.descriptor, pipe.name
+        ),
+        format!(
+            "Find the reader of that pipe (lsof +E -p {0}) and diagnose it: linerate why READER; \
+             strace -f -T -p {0} shows whether {1} waits for POLLOUT",
+            thread.pid, sleep.on
+        ),
+    ))
+}
+
 /// Describes what the program's other processes do if the process that owns the socket only waits,
 /// because the worker processes of a server share its sockets. Also returns advice, if there is
 /// any.
 fn workers(facts: &Facts<'_>, owner: &ThreadActivity) -> (String, Option<String>) {
-    if longest_wait(owner) != Some(Wait::Input) {
+    let listens = |kind| matches!(kind, SocketKind::TcpListen | SocketKind::UnixListen);
+    let is_server = facts.observation.sockets.iter().any(|socket| listens(socket.kind));
+    if longest_wait(owner) != Some(Wait::Input) || !is_server {
         return (String::new(), None);
     }
     let others = facts.observation.threads.iter().filter(|other| other.pid != owner.pid);

@@ -115,6 +115,13 @@ pub(super) fn rest(
     }
 }
 
+/// Returns a finding if the program spends its time on connections that it closes unserved. No
+/// other finding says why.
+pub(super) fn unserved(facts: &Facts<'_>) -> Option<WhyFinding> {
+    let doubt = doubts::mostly_turns_away(facts)?;
+    Some(cannot_tell(facts, doubt.sentence, &doubt.next))
+}
+
 /// Returns the finding for a program with idle time: nothing is wrong, unless there is evidence to
 /// the contrary.
 fn idle(facts: &Facts<'_>) -> WhyFinding {
@@ -337,6 +344,9 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
     if let Some(finding) = background(facts, thread) {
         return finding;
     }
+    if let Some(doubt) = polls::spins(facts, thread) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     if let Some(finding) = in_kernel(facts, thread).filter(|_| copies < COPIES) {
         return finding;
@@ -392,6 +402,9 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
             "Watch one of your own processes, or run linerate as root",
         );
     };
+    if let Some(doubt) = polls::spins(facts, thread).filter(|_| lost.is_empty()) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
     let runs = share(thread.share_of(ThreadState::is_on_cpu));
     let waits = thread.share_of(|state| state == ThreadState::Waiting);
     let wants_much = runs.value + waits >= WANTS && waits >= WAITS;

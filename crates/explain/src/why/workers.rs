@@ -99,6 +99,7 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         memory: None,
         full_descriptors: Vec::new(),
         requests: None,
+        output_pipes: Vec::new(),
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -8,7 +8,7 @@ use crate::seeds::{handshakes, protocols};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     self, CannotTell, ChildProcesses, ConnectionSetup, NothingWrong, PageFaults, SingleThread,
-    ThunderingHerd,
+    SocketBuffer, ThunderingHerd,
 };
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};
 use linerate_record::why::{
@@ -73,6 +73,25 @@ fn a_few_connections_do_not_explain_a_thread_that_does_all_the_work() {
     most.threads[0].time =
         thread("nginx", 100, &[(User, 0.3), (Kernel, 0.65), (Interrupts, 0.04)]).time;
     assert_eq!(causes(&most), [ConnectionSetup]);
+}
+
+#[test]
+fn connections_that_are_closed_unserved_are_not_a_cost_to_save() {
+    // nginx with 24 worker_connections and 64 clients, of which each tries again at once.
+    let mut seen = one_thread(113_693);
+    let shares = [(User, 0.04), (Kernel, 0.6), (Interrupts, 0.04), (Asleep, 0.32)];
+    seen.threads[0].time = thread("nginx", 100, &shares).time;
+    assert_eq!(causes(&seen), [ConnectionSetup]);
+    let aborted = [("TcpExt.TCPAbortOnData", 29_058), ("TcpExt.TCPAbortOnClose", 1_532)];
+    seen.protocols.extend(protocols(&aborted));
+    let finding = explain(&seen).remove(0);
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("30,590 were reset"), "{}", finding.sentence);
+    assert!(finding.fix.is_some_and(|next| next.contains("worker_connections")));
+    assert!(!causes(&seen).contains(&ConnectionSetup));
+    // A few clients that give up change nothing.
+    seen.protocols.insert("TcpExt.TCPAbortOnData".to_owned(), 2_000);
+    assert_eq!(causes(&seen), [ConnectionSetup]);
 }
 
 #[test]
@@ -157,6 +176,17 @@ fn a_process_per_connection_is_named() {
     }
     let idle = explain(&forking(0.02, 20)).remove(0);
     assert_eq!(idle.cause, NothingWrong, "{}", idle.sentence);
+}
+
+#[test]
+fn a_process_per_datagram_explains_a_full_buffer() {
+    let mut seen = crate::seeds::socket_buffer();
+    seen.threads[0].time =
+        thread("socat", 100, &[(User, 0.01), (Kernel, 0.38), (Waiting, 0.24), (Asleep, 0.37)]).time;
+    assert_eq!(explain(&seen)[0].cause, SocketBuffer);
+    seen.watched.pids.extend(10_000..10_120);
+    seen.ended_children_cpus = Some(0.95);
+    assert_eq!(causes(&seen), [ChildProcesses]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, 
 use linerate_explain::why::explain;
 use linerate_record::why::Cause;
 use linerate_record::why::ThreadState::{Kernel, User, Waiting};
-use linerate_record::why::{InterfaceCounts, Observation, SocketKind, ThreadActivity};
+use linerate_record::why::{InterfaceCounts, KernelEvent, Observation, SocketKind, ThreadActivity};
 
 fn udp_client(mut client: ThreadActivity) -> Observation {
     client.system_calls = None;
@@ -55,6 +55,40 @@ fn calls_do_not_limit_a_program_whose_own_work_takes_as_long() {
     };
     assert_eq!(with(0.85)[0], Cause::SystemCalls);
     assert!(!with(0.5).contains(&Cause::SystemCalls), "{:?}", with(0.5));
+}
+
+#[test]
+fn a_thread_that_spins_on_an_event_is_not_said_to_be_busy() {
+    // An echo server of 4-byte messages with EPOLLOUT always requested: 96 calls per packet.
+    let with = |calls: Option<u64>, waits: u64, bytes: u64, is_root: bool| {
+        let shares = [(User, 0.03), (Kernel, 0.96), (Waiting, 0.01)];
+        let mut seen = observation(vec![thread("server", 100, &shares)]);
+        seen.sockets = vec![socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.2:4000"))];
+        seen.packets = packets(30_944, bytes);
+        seen.cpus = vec![cpu(0, 0.1, 0.1, 0.0), cpu(1, 0.03, 0.95, 0.01)];
+        let mut seen = if is_root { privileged(seen) } else { seen };
+        seen.threads[0].system_calls = calls;
+        seen.events.push(KernelEvent {
+            event: "raw_syscalls:sys_enter".to_owned(),
+            filter: Some("call epoll_wait".to_owned()),
+            is_of_watched: true,
+            count: waits,
+        });
+        explain(&seen).remove(0)
+    };
+    for (calls, is_root) in [(Some(2_977_500), true), (None, false)] {
+        let finding = with(calls, 2_941_841, 46_392, is_root);
+        assert_eq!(finding.cause, Cause::CannotTell, "{}", finding.sentence);
+        assert!(finding.sentence.contains("EPOLLOUT"), "{}", finding.sentence);
+        assert!(!finding.sentence.contains("busy whenever it runs"), "{}", finding.sentence);
+    }
+    // As many bytes as 160 us suffice for, few calls, and many that read files.
+    let bulk = with(None, 0, 30_944 * 60_000, false);
+    assert!(!bulk.sentence.contains("EPOLLOUT"), "{}", bulk.sentence);
+    for (calls, waits) in [(90_000, 80_000), (2_977_500, 30_000)] {
+        let other = with(Some(calls), waits, 46_392, true);
+        assert!(!other.sentence.contains("EPOLLOUT"), "{}", other.sentence);
+    }
 }
 
 /// Returns an observation by an unprivileged user, who can count calls of write(2) and the like.

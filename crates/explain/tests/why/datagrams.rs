@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDP over IPv6, which the kernel counts separately: most datagrams of a server on both.
 
-use crate::example::{observation, packets, socket, thread};
+use crate::example::{dropped, observation, packets, socket, thread};
 use crate::seeds::{protocols, socket_buffer};
 use linerate_explain::why::explain;
-use linerate_record::why::Cause::{BadChecksum, CannotTell, NothingWrong, SocketBuffer};
+use linerate_record::why::Cause::{
+    BadChecksum, CannotTell, NothingWrong, SocketBuffer, WaitingForPeer,
+};
 use linerate_record::why::SocketKind;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 
@@ -66,4 +68,68 @@ fn a_resolver_over_ipv6_asks_too() {
     let finding = explain(&seen).remove(0);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("500 datagrams arrived"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_name_server_that_does_not_answer_is_no_busy_peer() {
+    // python's gethostbyname with a first name server that is down, and tcpdump without -n.
+    let waiting = |object: &str, sleeps: u64, arrived: u64, sent: u64| {
+        let mut client = thread("client", 100, &[(User, 0.001), (Kernel, 0.001), (Asleep, 0.998)]);
+        client.voluntary_switches = sleeps;
+        client.asleep_on = vec![linerate_record::why::SleepTime {
+            on: "poll".to_owned(),
+            share: 0.96,
+            object: Some(format!("{object} to 10.0.0.9:53")),
+            holder: None,
+        }];
+        let mut seen = observation(vec![client]);
+        seen.sockets = vec![
+            socket(SocketKind::Packet, "eth0", None),
+            socket(SocketKind::Udp, "10.0.0.1:56746", Some("10.0.0.9:53")),
+        ];
+        seen.protocols = protocols(&[("Udp.InDatagrams", arrived), ("Udp.OutDatagrams", sent)]);
+        explain(&seen).remove(0)
+    };
+    for (object, sleeps, arrived, sent) in [("udp", 20, 10, 20), ("udp 10.0.0.1:56746", 1, 0, 1)] {
+        let silent = waiting(object, sleeps, arrived, sent);
+        assert_eq!(silent.cause, WaitingForPeer, "{}", silent.sentence);
+        assert!(silent.sentence.contains("10.0.0.9:53, which does not"), "{}", silent.sentence);
+        let gain = silent.gain.percent.estimate().unwrap();
+        assert!(gain.high > 2000.0, "{gain:?}");
+        assert!(!silent.fix.as_ref().unwrap().contains("in flight"), "{:?}", silent.fix);
+    }
+    // One that answers each query, at once or after a second.
+    for sleeps in [20, 2000] {
+        let answering = waiting("udp", sleeps, 20, 20);
+        assert!(!answering.sentence.contains("does not"), "{}", answering.sentence);
+    }
+}
+
+#[test]
+fn the_memory_of_all_udp_sockets_may_be_the_limit() {
+    let mut seen = crate::example::privileged(socket_buffer());
+    seen.sockets[0].drops = Some(8_176);
+    seen.protocols = protocols(&[("Udp.InDatagrams", 12_000)]);
+    seen.packets = packets(12_000, 6_000_000);
+    seen.events = vec![dropped(None, 8_181), dropped(Some("PROTO_MEM"), 8_181)];
+    let finding = explain(&seen).remove(0);
+    assert_eq!(finding.cause, SocketBuffer, "{}", finding.sentence);
+    assert!(finding.sentence.contains("net.ipv4.udp_mem"), "{}", finding.sentence);
+    assert!(finding.fix.as_ref().unwrap().contains("udp_mem"), "{:?}", finding.fix);
+    let gain = finding.gain.percent.as_number().unwrap();
+    assert!((60.0..75.0).contains(&gain), "{:?}", finding.gain);
+    let ledger = linerate_record::why::ledger::ledger(&seen);
+    assert_eq!(ledger.lost(), Some(8_176));
+    // Counted by the protocol, as older kernels do, without drop reasons.
+    seen.events.clear();
+    seen.protocols.insert("Udp.MemErrors".to_owned(), 8_176);
+    assert!(explain(&seen)[0].sentence.contains("net.ipv4.udp_mem"));
+    // Neither counted nor traced.
+    seen.protocols.remove("Udp.MemErrors");
+    let unknown = explain(&seen).remove(0);
+    assert_eq!(unknown.cause, CannotTell, "{}", unknown.sentence);
+    assert!(unknown.sentence.contains("net.ipv4.udp_mem"), "{}", unknown.sentence);
+    // A full receive buffer.
+    seen.protocols.insert("Udp.RcvbufErrors".to_owned(), 8_176);
+    assert!(explain(&seen)[0].sentence.contains("receive buffer"));
 }

@@ -100,6 +100,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         memory: None,
         full_descriptors: Vec::new(),
         requests: None,
+        output_pipes: Vec::new(),
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

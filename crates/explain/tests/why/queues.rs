@@ -5,7 +5,9 @@ use crate::example::{interface, observation, packets, privileged, socket, thread
 use linerate_explain::why::{Facts, Measure, Subject, explain};
 use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
-use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
+use linerate_record::why::{
+    Observation, OutputPipe, SleepTime, SocketCounts, SocketKind, TcpCounts,
+};
 
 /// Returns an observation of a server that sleeps and has this socket.
 fn server(with: SocketCounts) -> Observation {
@@ -180,4 +182,61 @@ fn a_full_packet_socket_that_is_read_shows_a_busy_reader() {
     assert!(!is_busy(100_000.0, 55_000));
     assert!(!is_busy(211_000.0, 0));
     assert!(!is_busy(212_600.0, 55_000));
+}
+
+#[test]
+fn a_pipe_to_a_slow_reader_may_be_what_poll_waits_for() {
+    let connection = SocketCounts {
+        receive_queue_mean: 362_632.0,
+        receive_queue_share: Some(1.0),
+        drops: Some(9),
+        tcp: Some(TcpCounts { bytes_received: 104_969_249, ..TcpCounts::default() }),
+        ..socket(SocketKind::Tcp, "127.0.0.1:9101", Some("127.0.0.1:4000"))
+    };
+    let mut seen = server(connection);
+    let polls = SleepTime { on: "poll".to_owned(), share: 0.97, object: None, holder: None };
+    seen.threads[0].asleep_on = vec![polls];
+    let pipe = |descriptor, name: &str| OutputPipe { pid: 100, descriptor, name: name.to_owned() };
+    // Standard error is hardly ever full, and TCP repairs losses itself.
+    seen.output_pipes = vec![pipe(2, "pipe")];
+    let unknown = explain(&seen).remove(0);
+    assert_eq!(unknown.cause, CannotTell, "{}", unknown.sentence);
+    assert!(!unknown.sentence.contains("pipe"), "{}", unknown.sentence);
+    assert!(!unknown.sentence.contains("were dropped"), "{}", unknown.sentence);
+    seen.output_pipes.push(pipe(1, "fifo /run/out"));
+    let finding = explain(&seen).remove(0);
+    let of_pipe = "descriptor 1 is a pipe (fifo /run/out)";
+    assert!(finding.sentence.contains(of_pipe), "{}", finding.sentence);
+    assert!(finding.fix.unwrap().contains("lsof +E -p 100"));
+    // It is known what the call waits for.
+    seen.threads[0].asleep_on[0].object = Some("tcp 127.0.0.1:9101".to_owned());
+    assert!(!explain(&seen)[0].sentence.contains("is a pipe"));
+}
+
+#[test]
+fn a_client_needs_no_more_workers() {
+    // `timeout 20 curl --limit-rate`: the parent waits for a signal.
+    let connection = SocketCounts {
+        receive_queue_mean: 749_178.0,
+        receive_queue_share: Some(1.0),
+        tcp: Some(TcpCounts { bytes_received: 29_270_901, ..TcpCounts::default() }),
+        ..socket(SocketKind::Tcp, "127.0.0.1:57684", Some("127.0.0.1:80"))
+    };
+    let mut seen = server(connection);
+    let sleep = |on: &str, object: Option<&str>| SleepTime {
+        on: on.to_owned(),
+        share: 0.99,
+        object: object.map(str::to_owned),
+        holder: None,
+    };
+    seen.threads[0].asleep_on = vec![sleep("poll", Some("unix"))];
+    let mut parent = thread("timeout", 99, &[(Asleep, 1.0)]);
+    (parent.pid, parent.asleep_on) = (99, vec![sleep("rt_sigsuspend", None)]);
+    seen.threads.push(parent);
+    let client = explain(&seen).remove(0);
+    assert!(!client.fix.as_ref().unwrap().contains("workers"), "{client:?}");
+    assert!(!client.sentence.contains("rt_sigsuspend"), "{}", client.sentence);
+    seen.sockets.push(listener(0.0, 0.0, 0));
+    let server = explain(&seen).remove(0);
+    assert!(server.fix.unwrap().contains("more worker processes"), "{}", server.sentence);
 }

@@ -191,6 +191,29 @@ fn a_stage_that_sleeps_after_each_packet_may_be_too_slow() {
 }
 
 #[test]
+fn the_monitor_of_the_go_runtime_delays_no_replies() {
+    let mut seen = observation(vec![
+        worker("server", 101, 0.05, &[("main.work", 1.0)]),
+        worker("server", 102, 0.03, &[("main.work", 1.0)]),
+    ]);
+    let sleep =
+        |on: &str, share| SleepTime { on: on.to_owned(), share, object: None, holder: None };
+    // It sleeps on a futex while no goroutine runs.
+    seen.threads[1].asleep_on = vec![sleep("nanosleep", 0.65), sleep("futex", 0.32)];
+    seen.threads[1].voluntary_switches = 4_600;
+    seen.packets = packets(6_408, 337_488);
+    seen.requests = late(0.8);
+    seen.requests.as_mut().unwrap().pending_share = 0.9;
+    let other = first(&seen);
+    assert_eq!(other.cause, CannotTell, "{}", other.sentence);
+    assert!(other.sentence.contains("timer_sleep"), "{}", other.sentence);
+    seen.threads[0].functions[0].name = "runtime.findRunnable".to_owned();
+    let of_go = first(&seen);
+    assert_eq!(of_go.cause, CannotTell, "{}", of_go.sentence);
+    assert!(!of_go.sentence.contains("nanosleep"), "{}", of_go.sentence);
+}
+
+#[test]
 fn threads_that_are_all_woken_for_each_connection_do_not_contend_with_others() {
     let herd = |tid| {
         let mut one = thread("server", tid, &[(User, 0.01), (Waiting, 0.35), (Asleep, 0.64)]);

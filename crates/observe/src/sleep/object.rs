@@ -89,6 +89,6 @@ fn file(root: &Root, (pid, tid): (u32, u32), descriptor: u64) -> Option<Object> 
 
 /// Adds the kind to the link target of a descriptor, at `path`, if the target does not show it: a
 /// named pipe looks like a file, but is read and written by programs.
-pub(super) fn of_kind(path: &Path, link: String) -> String {
+pub(crate) fn of_kind(path: &Path, link: String) -> String {
     if link.starts_with('/') && is_named_pipe(path) { format!("fifo {link}") } else { link }
 }

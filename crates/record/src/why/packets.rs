@@ -172,6 +172,12 @@ impl SocketKind {
             Self::Raw => "raw",
         }
     }
+
+    /// Returns the packets that the program's sockets of this kind dropped.
+    fn drops_in(self, observation: &super::Observation) -> u64 {
+        let same = observation.sockets.iter().filter(|socket| socket.kind == self);
+        same.filter_map(|socket| socket.drops).sum()
+    }
 }
 
 /// Counters of one of the program's sockets.
@@ -337,12 +343,21 @@ impl SocketCounts {
             SocketKind::TcpListen => observation.full_accept_queues(),
             _ => return Some(drops),
         };
-        let same = observation.sockets.iter().filter(|socket| socket.kind == self.kind);
-        let all: u64 = same.filter_map(|socket| socket.drops).sum();
+        let all = self.kind.drops_in(observation);
         // If only some of the drops are due to full buffers, the sockets concerned are unknown, so
         // each socket is assigned the same share.
         let share = full as f64 / all.max(1) as f64;
         Some(if share >= MOST { drops } else { (drops as f64 * share) as u64 })
+    }
+
+    /// Returns the fraction of the drops of a UDP socket that are due to the memory limit of all
+    /// UDP sockets (net.ipv4.udp_mem), 0 to 1; 0 for other sockets.
+    pub fn out_of_memory(&self, observation: &super::Observation) -> f64 {
+        if self.kind != SocketKind::Udp {
+            return 0.0;
+        }
+        let all = self.kind.drops_in(observation).max(1);
+        (observation.out_of_udp_memory() as f64 / all as f64).min(1.0)
     }
 }
 

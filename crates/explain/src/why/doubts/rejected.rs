@@ -3,7 +3,7 @@
 //! or port without a socket, or held back by a very small receive buffer.
 
 use super::super::facts::Facts;
-use super::super::losses::is_much;
+use super::super::losses::{has_drop_reasons, is_much};
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::units::{grouped, memory_size};
@@ -25,7 +25,18 @@ pub(super) fn by_sockets(facts: &Facts<'_>) -> Option<Doubt> {
         let why = "a full receive buffer does not account for them, so the socket's filter \
                    rejected them (SO_ATTACH_FILTER, SO_ATTACH_BPF), or their checksum was wrong";
         let next = "Look at the filter (ss -uab shows classic ones) and at InCsumErrors in nstat";
-        is_much(count, all).then(|| doubt(socket, &what, why, next))?
+        let (why, next) = match has_drop_reasons(facts) {
+            true => (why.to_owned(), next.to_owned()),
+            // Some kernels count these drops at the socket only.
+            false => (
+                format!(
+                    "{why}; or the memory of all UDP sockets had reached its limit \
+                     (net.ipv4.udp_mem)"
+                ),
+                format!("{next}; compare UDP: mem in /proc/net/sockstat with net.ipv4.udp_mem"),
+            ),
+        };
+        is_much(count, all).then(|| doubt(socket, &what, &why, &next))?
     });
     of_udp.or_else(|| {
         let (socket, count) = most(SocketKind::TcpListen)?;

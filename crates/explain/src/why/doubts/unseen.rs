@@ -6,6 +6,7 @@ use super::super::facts::Facts;
 use super::super::functions::is_nameless;
 use super::super::herd::Herd;
 use super::super::locks;
+use super::super::measure::opened::{mostly_opens, turned_away};
 use super::super::measure::{asleep_on_unlisted, is_go_monitor};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
@@ -313,35 +314,31 @@ fn replies_sooner(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
 
 /// Detects a program that closes connections on which its clients are still sending, as programs do
 /// at their connection limit.
-pub(super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of aborted connections per second.
-    const PER_S: f64 = 5.0;
-    /// Minimum number of aborted connections per accepted connection.
-    const SHARE: f64 = 0.2;
-    let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
-    let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
-    let accepted = facts.protocol("Tcp.PassiveOpens").filter(|accepted| *accepted > 0)?;
-    let listens = facts.observation.sockets.iter().any(|one| one.kind == SocketKind::TcpListen);
-    let is_many = aborted as f64 >= PER_S * facts.elapsed();
-    if !listens || !is_many || (aborted as f64) < SHARE * accepted as f64 {
-        return None;
-    }
+pub(in super::super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
+    let (accepted, aborted) = turned_away(facts)?;
     let thread = facts.busiest()?;
     Doubt::new(
         format!(
             "Cannot tell why connections are closed while their clients are still sending: {} were \
              accepted in the network namespace, and {} were reset because data was unread or still \
-             arriving. The program may have reached its connection limit, or may be rejecting \
-             requests.",
+             arriving. The program may have reached its connection limit and close them without a \
+             reply, or may be rejecting requests; or clients on this machine reset their \
+             connections.",
             grouped(accepted),
             grouped(aborted)
         ),
         format!(
-            "Check the program's connection limit, its number of connections and its log; strace \
-             -f -e trace=accept4,close,write -p {} shows what it does with connections",
+            "Look at the program's error log and at its limit on connections (worker_connections \
+             of nginx, maxclients of Redis, max_connections of PostgreSQL); strace -f -e \
+             trace=accept4,close,write -p {} shows what it does with connections",
             thread.pid
         ),
     )
+}
+
+/// Like [`turns_away`], for a program that spends much of its time opening and closing connections.
+pub(in super::super) fn mostly_turns_away(facts: &Facts<'_>) -> Option<Doubt> {
+    mostly_opens(facts).then(|| turns_away(facts))?
 }
 
 /// Detects a program that mostly serves Unix domain sockets, for which there are no counters.
@@ -444,7 +441,8 @@ fn asleep_together(facts: &Facts<'_>) -> Option<(String, String)> {
     // Threads that hardly ever wake up have nothing to do with the requests.
     let is_active =
         |one: &&ThreadActivity| one.voluntary_switches as f64 >= ACTIVE_PER_S * facts.elapsed();
-    for thread in facts.observation.threads.iter().filter(is_active) {
+    let active = facts.observation.threads.iter().filter(is_active);
+    for thread in active.filter(|thread| !is_go_monitor(facts, thread)) {
         let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);
         if let Some(sleep) = longest.filter(|sleep| wait_of(sleep) != Wait::Input) {
             *groups.entry(named(sleep)).or_default() += 1;

@@ -53,9 +53,33 @@ pub(super) fn may_have_opened(facts: &Facts<'_>) -> bool {
     own_opened(facts).is_some_and(|opened| !is_whole(facts) || ran() >= opened as f64 * least)
 }
 
-/// Returns the cost of establishing connections.
+/// Returns the cost of establishing connections; `None` if many of them are closed unserved,
+/// because the program then fails, whatever its connections cost.
 pub(super) fn cost(facts: &Facts<'_>) -> Option<Estimate> {
-    of_used(facts, own_opened(facts)?, CONNECTION_S)
+    turned_away(facts).is_none().then(|| of_used(facts, own_opened(facts)?, CONNECTION_S))?
+}
+
+/// Returns whether setting up connections, served or not, takes a noticeable part of the CPU time.
+pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
+    /// Minimum fraction of the CPU time.
+    const MATTERS: f64 = 0.15;
+    let all = own_opened(facts).and_then(|opened| of_used(facts, opened, CONNECTION_S));
+    all.is_some_and(|cost| cost.value >= MATTERS)
+}
+
+/// Returns the numbers of connections accepted in the network namespace, and of those reset because
+/// data was unread or still arriving; `None` if the latter are few, or no socket listens.
+pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
+    /// Minimum number of such connections per second, and per accepted connection.
+    const PER_S: f64 = 5.0;
+    const SHARE: f64 = 0.2;
+    let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
+    let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
+    let accepted = facts.protocol("Tcp.PassiveOpens").filter(|accepted| *accepted > 0)?;
+    let mut sockets = facts.observation.sockets.iter();
+    let listens = sockets.any(|one| one.kind == SocketKind::TcpListen);
+    let is_many = aborted as f64 >= (PER_S * facts.elapsed()).max(SHARE * accepted as f64);
+    (listens && is_many).then_some((accepted, aborted))
 }
 
 /// Returns whether all threads were observed. Others may have set connections up, too.

@@ -34,6 +34,9 @@ impl Measure {
                 counted(lost, (lost + received).max(1) as f64)
             }
             (Self::SocketLoss, Subject::Socket(socket)) => socket_loss(facts, socket),
+            (Self::OutOfMemory, Subject::Socket(socket)) => {
+                Some(Estimate::exactly(socket.out_of_memory(facts.observation)))
+            }
             (Self::DescriptorsReached, Subject::Socket(socket)) => Some(was_full(facts, socket)),
             (Self::QueueWaits, Subject::Socket(socket)) => {
                 Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))

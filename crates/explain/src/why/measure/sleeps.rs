@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures of the calls in which a thread sleeps.
 
+use super::super::asked::silent;
 use super::super::facts::{Facts, counted, sampled, share, share_of};
 use super::super::waits::{self, Wait};
 use super::Measure;
@@ -17,7 +18,11 @@ impl Measure {
             Self::OthersAwaitInput => Some(share(others_await_input(facts, thread))),
             Self::AsleepInFaults => Some(slept(asleep_in_faults(thread))),
             Self::AsleepOnUnlisted => Some(slept(on_unlisted(facts, thread))),
+            Self::AsleepOnServer if silent(facts, thread).is_some() => Some(share(0.0)),
             Self::AsleepOnServer => asleep_on_server(facts, thread),
+            Self::AsleepOnSilent => {
+                Some(slept(silent(facts, thread).map_or(0.0, |silent| silent.share)))
+            }
             Self::AsleepForPackets => match thread.asleep_on.is_empty() {
                 false => asleep_for_packets(facts, thread).map(slept),
                 true => state(ThreadState::Asleep),

@@ -84,9 +84,15 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_most(M::Demand, 0.9, FULL),
             at_least(M::AsleepForPackets, 0.05, "a thread waiting for packets has headroom"),
+            at_most(M::OutOfMemory, 0.5, "above that, a larger buffer has no more room"),
         ],
         symptoms: 1,
-        explained_by: &[Cause::CpuQuota, Cause::UnreadSocket, Cause::UserLock],
+        explained_by: &[
+            Cause::CpuQuota,
+            Cause::UnreadSocket,
+            Cause::UserLock,
+            Cause::ChildProcesses,
+        ],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Next::LoadOr("the receiving thread"),
         sentence: "{socket} dropped {drops} packets because its receive buffer ({buffer}) was \
@@ -98,6 +104,27 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, the loss stays the same",
         measure: "the socket's drop counter in sock_diag",
+    },
+    Rule {
+        cause: Cause::SocketBuffer,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::SocketLoss, LOST, LOST_SOURCE),
+            at_least(M::OutOfMemory, 0.5, "most of the drops"),
+            at_most(M::Demand, 0.9, FULL),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::UnreadSocket, Cause::UserLock],
+        gain: GainModel::LossRecovered(M::SocketLoss),
+        then_limited_by: Next::LoadOr("the receiving thread"),
+        sentence: "{socket} dropped {drops} packets because the memory of all UDP sockets of the \
+                   machine had reached its limit (net.ipv4.udp_mem).",
+        fix: "Raise the limit, which is in pages of 4 KiB (sysctl net.ipv4.udp_mem shows it, sudo \
+              sysctl -w sets it; UDP: mem in /proc/net/sockstat is the memory in use), or find the \
+              sockets with long receive queues (ss -uanm)",
+        workaround: Some("read sooner, so that less memory is in use"),
+        wrong_if: "with twice the limit, the loss stays the same",
+        measure: "the drop reason PROTO_MEM, with the tracepoint skb:kfree_skb (as root)",
     },
     Rule {
         cause: Cause::UnreadSocket,

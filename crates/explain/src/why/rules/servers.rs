@@ -107,6 +107,29 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::WaitingForPeer,
         scope: Scope::Program,
         conditions: &[
+            at_least(M::AsleepOnSilent, 0.5, "more than half of the time"),
+            at_most(M::Demand, 0.5, "below that, the thread's own CPU time is not the bottleneck"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Next::LoadOr("the program's own CPU"),
+        sentence: "Thread {thread} spends {asleep_on_silent} of the time waiting for \
+                   {silent_server}, which does not seem to answer: each wait takes {silent_wait} \
+                   or longer, as until a timeout, and fewer datagrams arrive than are sent.",
+        fix: "Find out whether that server runs and is reachable; for a name server, try dig \
+              @SERVER NAME, and correct /etc/resolv.conf",
+        workaround: Some(
+            "do without the query (option -n of tcpdump and others suppresses name lookups), \
+             answer it from a cache, or shorten the timeout (options timeout:1 in resolv.conf)",
+        ),
+        wrong_if: "tcpdump -ni any udp shows replies from that server",
+        measure: "replies from that server, with tcpdump",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
             at_least(M::AwaitingServers, 0.5, "more than half of the time"),
             at_least(
                 M::RepliesDelayed,

@@ -4,15 +4,26 @@
 use super::super::facts::{Facts, SCHEDULER_OF_HOST};
 use super::super::measure::connections::always_sending;
 use super::super::{asked, waits};
-use super::milliseconds;
+use super::{milliseconds, percent};
 use linerate_record::units::BitsPerSecond;
 use linerate_record::why::{RanInstead, ThreadActivity, Unread};
 
 /// Placeholders that this module fills in.
-pub(super) const NAMES: &[&str] = &["asked_server", "round_trip", "pipe", "send"];
+pub(super) const NAMES: &[&str] = &[
+    "asked_server",
+    "silent_server",
+    "silent_wait",
+    "asleep_on_silent",
+    "round_trip",
+    "pipe",
+    "send",
+];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
+        "silent_server" => Some(asked::silent(facts, thread)?.server.to_owned()),
+        "asleep_on_silent" => Some(format!("{} %", percent(asked::silent(facts, thread)?.share))),
+        "silent_wait" => Some(milliseconds(1e3 * asked::silent(facts, thread)?.wait_s)),
         "asked_server" => Some(asked::asked(facts, thread).unwrap_or_else(|| "a peer".to_owned())),
         "round_trip" => Some(round_trip(facts, thread).unwrap_or_default()),
         "send" => {

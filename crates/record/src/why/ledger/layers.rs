@@ -225,6 +225,11 @@ fn is_counted(socket: &SocketCounts) -> bool {
     }
 }
 
+/// Returns whether the tracepoint for dropped packets was read. It may give their reasons.
+fn has_drops(observation: &Observation) -> bool {
+    observation.events.iter().any(|event| event.event == "skb:kfree_skb")
+}
+
 fn of_socket(observation: &Observation, socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", socket.kind.label(), socket.local);
     let drops = socket.buffer_drops(observation).unwrap_or(0);
@@ -235,9 +240,15 @@ fn of_socket(observation: &Observation, socket: &SocketCounts) -> LedgerRow {
             "rejected before the accept queue",
             "sock_diag drops beyond ListenOverflows",
         ),
-        _ => (
-            "receive buffer full",
-            "rejected by the socket's filter, or wrong checksum",
+        kind => (
+            match socket.out_of_memory(observation) >= 0.5 {
+                true => "memory limit of all UDP sockets (net.ipv4.udp_mem)",
+                false => "receive buffer full",
+            },
+            match kind == SocketKind::Udp && !has_drops(observation) {
+                true => "rejected by the socket's filter, wrong checksum, or UDP memory limit",
+                false => "rejected by the socket's filter, or wrong checksum",
+            },
             "sock_diag drops beyond RcvbufErrors and MemErrors",
         ),
     };
