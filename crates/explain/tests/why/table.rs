@@ -65,13 +65,61 @@ fn threshold(condition: &Condition) -> String {
     format!("{condition_text} ({})", condition.source)
 }
 
+/// What stands on the page in place of what depends on the program. Texts that are printed only in
+/// some cases are empty.
+const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("as_root", "sudo"),
+    ("bulk_peer", "PEER"),
+    ("confined", ""),
+    ("cpu", "N"),
+    ("end_tracer", "Stop the tracer (TracerPid in /proc/PID/status), or remove the probes"),
+    (
+        "fault_fix",
+        "Reuse buffers, or keep freed memory (for glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD); \
+         after a fork, write less, or use huge pages",
+    ),
+    ("interface", "IF"),
+    ("line_option", "--line RATE"),
+    (
+        "lock_fix",
+        "Do not hold the lock while sleeping; shorten the critical section, or split the lock; if \
+         it guards a pool, enlarge the pool; in Python, run several processes instead of threads",
+    ),
+    (
+        "move_others",
+        "pin the thread (taskset -cp N TID) and move the others (taskset -acp CPUS PID)",
+    ),
+    ("no_quota", "write -1 to cpu.cfs_quota_us, or max to cpu.max, of the control group"),
+    ("or_move_others", ""),
+    ("pid", "PID"),
+    ("program", "the program"),
+    (
+        "reassembly_fix",
+        "if the memory for fragments is full, raise net.ipv4.ipfrag_high_thresh; if fragments are \
+         missing, look for losses on the path",
+    ),
+    ("remove_qdisc", "sudo tc qdisc del dev IF root"),
+    ("reserve_cpu", ""),
+    ("resume", "Send SIGCONT (kill -CONT PID), or thaw the control group; find out what stops it"),
+    (
+        "storage_fix",
+        "Move the write to another thread or to io_uring, or sync once per batch of requests; for \
+         reads, keep the file in memory (page cache, mlock) or read ahead",
+    ),
+    ("tid", "TID"),
+    ("watch_peer", "linerate why PID, on the peer's machine"),
+    ("watch_server", "linerate why PID, on the server's machine"),
+];
+
 /// One rule of a cause: its conditions, what to do, and the causes that explain it. `which` tells
 /// several rules of a cause apart.
 fn one_rule(rule: &Rule, which: &str) -> String {
     let conditions = rule.conditions.iter().map(|one| format!("- {}\n", threshold(one)));
     let conditions: String = conditions.collect();
-    // Printed only if the thread waits for a CPU.
-    let fix = rule.fix.replace("{or_move_others}", "");
+    let fix = PLACEHOLDERS
+        .iter()
+        .fold(rule.fix.to_owned(), |fix, (name, text)| fix.replace(&format!("{{{name}}}"), text));
+    assert!(!fix.contains('{'), "no text for the page: {fix}");
     let by: Vec<String> =
         rule.explained_by.iter().map(|cause| format!("`{}`", cause.name())).collect();
     let explained = match by.is_empty() {
