@@ -138,24 +138,40 @@ pub struct Observation {
     pub unread: Vec<Unread>,
 }
 
+/// Datagrams dropped because the receive buffer of a socket was full.
+const FULL_UDP: [&str; 2] = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"];
+
 impl Observation {
     /// Returns the number of datagrams that sockets in the program's network namespace dropped
     /// because their receive buffer was full or the memory limit for all UDP sockets was reached.
     pub fn full_udp_buffers(&self) -> u64 {
-        const FULL: [&str; 2] = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"];
-        let full: u64 = FULL.iter().filter_map(|name| self.protocols.get(*name)).sum();
+        let full: u64 = FULL_UDP.iter().filter_map(|name| self.protocols.get(*name)).sum();
         full.saturating_add(self.out_of_udp_memory())
     }
 
     /// Returns the number of datagrams that were dropped because the memory of all UDP sockets had
     /// reached its limit (net.ipv4.udp_mem). Some kernels count them only as dropped packets with
-    /// a reason, on the entire machine.
+    /// a reason, on the entire machine, with those of TCP: of these, only as many are included as
+    /// the program's sockets dropped without being counted by UDP.
     pub fn out_of_udp_memory(&self) -> u64 {
+        /// Minimum ratio of UDP's counts to the drops of the program's sockets at which UDP counts
+        /// all of them.
+        const COUNTED: f64 = 0.9;
         let counts = ["Udp.MemErrors", "Udp6.MemErrors"];
-        let counted = counts.iter().filter_map(|name| self.protocols.get(*name)).sum();
+        let sum = |names: &[&str]| -> u64 {
+            names.iter().filter_map(|name| self.protocols.get(*name)).sum()
+        };
+        let counted = sum(&counts);
         let of_reason = |event: &&KernelEvent| event.filter.as_deref() == Some("reason PROTO_MEM");
         let reason = self.events.iter().find(of_reason).map_or(0, |event| event.count);
-        reason.max(counted)
+        let dropped = SocketKind::Udp.drops_in(self);
+        let by_udp = sum(&FULL_UDP).saturating_add(counted);
+        // The counters are read one after another.
+        let left = match by_udp as f64 >= COUNTED * dropped as f64 {
+            true => 0,
+            false => dropped - by_udp,
+        };
+        counted.saturating_add(reason.saturating_sub(counted).min(left))
     }
 
     /// Returns whether the program may use TCP: it has such sockets, none of its sockets are known,

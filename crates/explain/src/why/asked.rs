@@ -8,6 +8,7 @@ use super::roles::{has_requests, is_udp, sleeps_on_servers};
 use super::waits::{self, Wait};
 use linerate_record::why::{SleepTime, SocketCounts, TcpCounts, ThreadActivity};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Returns the fraction of time that a thread waits for replies from servers: on connections on
 /// which the program sends requests, or on UDP sockets where a reply is due. Unix domain sockets do
@@ -18,7 +19,7 @@ pub(super) fn on_asked_servers(facts: &Facts<'_>, thread: &ThreadActivity) -> f6
 
 /// Like [`on_asked_servers`], but for UDP sockets alone.
 pub(super) fn on_asked_by_udp(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    let sleeps = sleeps_on_servers(facts, thread, |socket| is_udp(socket) && asks(facts, socket));
+    let sleeps = sleeps_on_servers(facts, thread, |one| is_udp(one) && asks(facts, thread, one));
     sleeps.iter().map(|sleep| sleep.share).sum()
 }
 
@@ -28,8 +29,11 @@ pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String
     Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
 }
 
+/// UDP ports of servers that reply to each request: DNS, NTP, SNMP, LDAP and RADIUS.
+const REPLYING: [&str; 5] = ["53", "123", "161", "389", "1812"];
+
 fn sleeps<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTime> {
-    sleeps_on_servers(facts, thread, |socket| asks(facts, socket))
+    sleeps_on_servers(facts, thread, |socket| asks(facts, thread, socket))
 }
 
 /// Waits for datagrams of a server that answers none of them.
@@ -43,12 +47,15 @@ pub(super) struct Silent<'a> {
 }
 
 /// Returns the UDP server for which a thread waits longest, if it does not seem to answer: the
-/// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive.
+/// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive. For
+/// servers that need not reply, the datagrams must be the program's, and a few per wait.
 pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Option<Silent<'a>> {
     /// Minimum mean wait in seconds, a lower bound because all sleeps of the thread count.
     const WAIT_S: f64 = 0.2;
     /// Maximum number of datagrams that arrive in the network namespace, per datagram sent.
     const ANSWERS: f64 = 0.8;
+    /// Datagrams sent per wait, retries included.
+    const PER_WAIT: RangeInclusive<f64> = 0.5..=10.0;
     let server_of = |sleep: &'a SleepTime| {
         let (of_udp, server) = sleep.object.as_deref()?.split_once(" to ")?;
         (of_udp.starts_with("udp") && waits::wait_of(sleep) == Wait::Input).then_some(server)
@@ -59,9 +66,12 @@ pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Optio
     }
     let (server, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [sent, arrived] = [facts.datagrams("OutDatagrams")?, facts.datagrams("InDatagrams")?];
-    let wait_s = share * thread.elapsed_s / thread.voluntary_switches.max(1) as f64;
+    let waits = thread.voluntary_switches.max(1) as f64;
+    let wait_s = share * thread.elapsed_s / waits;
     let is_silent = wait_s >= WAIT_S && sent > 0 && arrived as f64 <= ANSWERS * sent as f64;
-    is_silent.then_some(Silent { server, share, wait_s })
+    let replies = server.rsplit(':').next().is_some_and(|port| REPLYING.contains(&port));
+    let asks = || !facts.is_unread("udp_datagrams") && PER_WAIT.contains(&(sent as f64 / waits));
+    (is_silent && (replies || asks())).then_some(Silent { server, share, wait_s })
 }
 
 /// Returns the sleeps of a thread on UDP sockets that may wait for replies, or for datagrams that
@@ -73,7 +83,7 @@ pub(super) fn on_udp_peers<'a>(
     /// Prefix of sleeps on sockets that were opened for one exchange, which are requests.
     const EXCHANGE: &str = "udp to ";
     let mut sleeps =
-        sleeps_on_servers(facts, thread, |socket| is_udp(socket) && !asks(facts, socket));
+        sleeps_on_servers(facts, thread, |one| is_udp(one) && !asks(facts, thread, one));
     sleeps.retain(|sleep| !sleep.object.as_deref().is_some_and(|on| on.starts_with(EXCHANGE)));
     sleeps
 }
@@ -85,7 +95,7 @@ pub(super) fn on_slow_servers<'a>(
     thread: &'a ThreadActivity,
 ) -> Vec<&'a SleepTime> {
     sleeps_on_servers(facts, thread, |socket| {
-        !is_udp(socket) && exchanges(socket) && !asks(facts, socket)
+        !is_udp(socket) && exchanges(socket) && !asks(facts, thread, socket)
     })
 }
 
@@ -94,13 +104,15 @@ fn exchanges(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
 }
 
-/// Returns whether the replies on a TCP connection are awaited: they come within 0.2 s on average,
-/// the server uses CPU time meanwhile, or it is a database that takes SQL. A server that replies
-/// more slowly may have nothing to reply, as in a long poll, or in a worker that waits for its next
-/// job.
-fn is_prompt(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    /// Minimum number of segments with data that the program sends per second.
-    const PER_S: f64 = 5.0;
+/// Minimum number of messages that a program sends to a server per second, if it waits for the
+/// replies.
+const PER_S: f64 = 5.0;
+
+/// Returns whether the replies that a thread awaits on a TCP connection come within 0.2 s on
+/// average, the server uses CPU time meanwhile, or it is a database that takes SQL. A server that
+/// replies more slowly may have nothing to reply, as in a long poll, or in a worker that waits for
+/// its next job.
+fn is_prompt(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {
     /// Minimum CPU time of a server on this machine that works on the request, in CPUs.
     const WORKS: f64 = 0.2;
     /// SQL Server, Oracle, MySQL and PostgreSQL.
@@ -109,8 +121,18 @@ fn is_prompt(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     let mut peers = facts.observation.peers.iter();
     let mut works = || peers.any(|peer| socket.peer_pid == Some(peer.pid) && peer.cpus >= WORKS);
     sent.is_none_or(|sent| sent as f64 >= PER_S * facts.elapsed())
+        || opens_often(facts, thread, socket)
         || port(socket).is_some_and(|port| SQL.contains(&port))
         || works()
+}
+
+/// Returns whether a connection may be one of many that a thread opens in turn, each for one
+/// request: each then carries a few segments only.
+fn opens_often(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {
+    let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
+    Facts::readings(socket).is_none()
+        && opened as f64 >= PER_S * facts.elapsed()
+        && thread.voluntary_switches as f64 >= PER_S * thread.elapsed_s
 }
 
 fn port(socket: &SocketCounts) -> Option<&str> {
@@ -122,14 +144,12 @@ fn port(socket: &SocketCounts) -> Option<&str> {
 /// replies if they come from a port where each request has one. They probably are if the datagrams
 /// of the network namespace are the program's, and a client of the program meanwhile waits for a
 /// reply, or about one is sent per request on TCP connections.
-fn asks(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    /// DNS, NTP, SNMP, LDAP and RADIUS.
-    const PORTS: [&str; 5] = ["53", "123", "161", "389", "1812"];
+fn asks(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {
     let is_due = || requests::delayed(facts).is_some_and(|delayed| delayed.low >= DELAYED);
     if !is_udp(socket) {
-        return exchanges(socket) && (is_prompt(facts, socket) || is_due());
+        return exchanges(socket) && (is_prompt(facts, thread, socket) || is_due());
     }
-    port(socket).is_some_and(|port| PORTS.contains(&port))
+    port(socket).is_some_and(|port| REPLYING.contains(&port))
         || (!facts.is_unread("udp_datagrams") && (is_due() || sends_one_per_request(facts)))
 }
 

@@ -15,6 +15,7 @@ mod segments;
 mod unseen;
 
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
+pub(super) use self::filtered::before_sockets;
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
 pub(super) use self::segments::{are_workload, is_stalled, stalled_elsewhere};

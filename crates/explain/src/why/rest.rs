@@ -424,6 +424,9 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
         return cannot_tell(facts, sentence, &next);
     }
     let always = runs.value >= 0.5 && facts.busy(thread).is_none();
+    if let Some(doubt) = doubts::before_sockets(facts).filter(|_| !lost.is_empty()) {
+        return doubted(facts, doubt);
+    }
     if let Some(finding) = unknown_datagrams(facts, thread, &lost) {
         return finding;
     }

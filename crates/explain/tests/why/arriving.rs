@@ -55,3 +55,30 @@ fn fragments_are_lost_on_the_way_or_rejected() {
     assert_eq!(rejected.cause, ReassemblyFailed, "{}", rejected.sentence);
     assert!(rejected.fix.unwrap().contains("ipfrag_high_thresh"), "{}", rejected.sentence);
 }
+
+#[test]
+fn drops_that_leave_a_program_nothing_are_named() {
+    let with = |counters: &[(&str, u64)]| {
+        let mut seen = receiver(counters);
+        seen.packets = None;
+        seen.protocols.insert("Udp.InDatagrams".to_owned(), 0);
+        first(&seen)
+    };
+    // The route back to the sender uses another interface: no datagram arrives.
+    let route = with(&[
+        ("Ip.InReceives", 8000),
+        ("Ip.InDelivers", 0),
+        ("TcpExt.IPReversePathFilter", 8000),
+    ]);
+    assert_eq!(route.cause, CannotTell, "{}", route.sentence);
+    assert!(
+        route.sentence.contains("8,000 packets that the reverse path filter"),
+        "{}",
+        route.sentence
+    );
+    assert!(route.fix.as_ref().unwrap().starts_with("If they were, add a route"), "{route:?}");
+    let table = with(&[("Conntrack.drop", 4000), ("Conntrack.insert_failed", 0)]);
+    assert_eq!(table.cause, CannotTell, "{}", table.sentence);
+    assert!(table.sentence.contains("the full connection tracking table"), "{}", table.sentence);
+    assert!(table.fix.as_ref().unwrap().contains("nf_conntrack_max"), "{table:?}");
+}

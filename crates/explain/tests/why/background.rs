@@ -167,3 +167,53 @@ fn a_thread_that_polls_memory_is_not_known_to_work() {
     slow.requests.as_mut().unwrap().awaiting_share = 0.9;
     assert!(!claimed(&slow), "{}", first(&slow).sentence);
 }
+
+/// Returns four threads of a name server, each of which reads a socket of its own on the same port.
+/// One flow keeps the first of them busy.
+fn hot_worker() -> Observation {
+    let worker = |tid, shares: &[_]| thread("unbound", tid, shares);
+    let mut threads = vec![worker(100, &[(User, 0.65), (Kernel, 0.35), (Waiting, 0.0)])];
+    for tid in 101..104 {
+        let mut other = worker(tid, &[(User, 0.15), (Kernel, 0.1), (Asleep, 0.75)]);
+        other.asleep_on = vec![sleep("epoll_wait", "[eventpoll]", 0.75)];
+        other.voluntary_switches = 30_000;
+        threads.push(other);
+    }
+    (threads[0].samples, threads[0].functions) =
+        (2000, functions(&[("unbound", "dname_query_hash", 0.9)]));
+    let mut seen = observation(threads);
+    seen.sockets = (0..4).map(|_| socket(SocketKind::Udp, "0.0.0.0:53", None)).collect();
+    seen.packets = packets(225_000, 20_000_000);
+    seen.protocols.insert("Udp.InDatagrams".to_owned(), 225_000);
+    seen.protocols.insert("Udp.OutDatagrams".to_owned(), 225_000);
+    seen.cpus = vec![cpu(0, 0.3, 0.2, 0.05), cpu(1, 0.65, 0.35, 0.0)];
+    seen
+}
+
+#[test]
+fn one_hot_worker_among_several_works_for_its_own_flow() {
+    let is_background = |seen: &Observation| {
+        first(seen).sentence.contains("whether anything waits for thread unbound")
+    };
+    let mut seen = hot_worker();
+    assert!(!is_background(&seen), "{}", first(&seen).sentence);
+    assert!(
+        [SingleThread, ProcessingCost].contains(&first(&seen).cause),
+        "{}",
+        first(&seen).sentence
+    );
+    seen.threads[0].system_calls = Some(400_000);
+    assert!(!is_background(&seen), "{}", first(&seen).sentence);
+    // It reads no socket.
+    seen.threads[0].system_calls = Some(500);
+    assert!(is_background(&seen), "{}", first(&seen).sentence);
+    // There is one socket, which the other threads read.
+    let mut one = hot_worker();
+    one.sockets.truncate(1);
+    assert!(is_background(&one), "{}", first(&one).sentence);
+    // A thread of another kind.
+    let mut other = hot_worker();
+    other.threads[0].name = "compactor".to_owned();
+    let finding = first(&other);
+    assert!(finding.sentence.contains("whether anything waits"), "{}", finding.sentence);
+}

@@ -219,3 +219,29 @@ fn handshakes_are_known_by_the_names_of_functions() {
     ]);
     assert_ne!(hashes.cause, ConnectionSetup, "{}", hashes.sentence);
 }
+
+#[test]
+fn resets_of_connections_that_a_proxy_opens_turn_no_client_away() {
+    // haproxy with http-server-close resets each connection to a server after the reply.
+    let mut seen = one_thread(40_000);
+    let shares = [(User, 0.3), (Kernel, 0.65), (Interrupts, 0.04)];
+    seen.threads[0].time = thread("haproxy", 100, &shares).time;
+    seen.sockets[1].remote = Some("10.0.0.2:4000".to_owned());
+    seen.sockets[1].local = "10.0.0.1:8301".to_owned();
+    seen.protocols.extend(protocols(&[("TcpExt.TCPAbortOnData", 40_000)]));
+    assert_eq!(explain(&seen)[0].cause, CannotTell);
+    let to_server = SocketCounts {
+        local: "10.0.0.1:45000".to_owned(),
+        remote: Some("10.0.0.3:80".to_owned()),
+        ..seen.sockets[1].clone()
+    };
+    seen.sockets.push(to_server);
+    assert_eq!(explain(&seen)[0].cause, ConnectionSetup, "{}", explain(&seen)[0].sentence);
+    // It turns clients away, too.
+    seen.protocols.insert("TcpExt.TCPAbortOnData".to_owned(), 60_000);
+    assert_eq!(explain(&seen)[0].cause, CannotTell, "{}", explain(&seen)[0].sentence);
+    // Its clients are on this machine, and opened the connections.
+    seen.protocols.insert("TcpExt.TCPAbortOnData".to_owned(), 40_000);
+    seen.sockets[1].remote = Some("10.0.0.1:4000".to_owned());
+    assert_eq!(explain(&seen)[0].cause, CannotTell, "{}", explain(&seen)[0].sentence);
+}

@@ -133,3 +133,58 @@ fn the_memory_of_all_udp_sockets_may_be_the_limit() {
     seen.protocols.insert("Udp.RcvbufErrors".to_owned(), 8_176);
     assert!(explain(&seen)[0].sentence.contains("receive buffer"));
 }
+
+#[test]
+fn memory_that_tcp_lacks_is_not_that_of_udp() {
+    let with = |full: u64| {
+        let mut seen = crate::example::privileged(socket_buffer());
+        seen.sockets[0].drops = Some(1_000);
+        seen.protocols = protocols(&[("Udp.InDatagrams", 12_000), ("Udp.RcvbufErrors", full)]);
+        seen.packets = packets(12_000, 6_000_000);
+        seen.events = vec![dropped(None, 1_600), dropped(Some("PROTO_MEM"), 600)];
+        explain(&seen).remove(0)
+    };
+    for full in [1_000, 950, 600] {
+        let finding = with(full);
+        assert_eq!(finding.cause, SocketBuffer, "{}", finding.sentence);
+        assert!(finding.sentence.contains("its receive buffer"), "{}", finding.sentence);
+    }
+    assert!(with(0).sentence.contains("net.ipv4.udp_mem"), "{}", with(0).sentence);
+}
+
+#[test]
+fn datagrams_of_others_make_no_server_silent() {
+    let with = |server: &str, sent: u64, sleeps: u64, is_shared: bool| {
+        let mut client = thread("client", 100, &[(User, 0.001), (Kernel, 0.001), (Asleep, 0.998)]);
+        client.voluntary_switches = sleeps;
+        client.asleep_on = vec![linerate_record::why::SleepTime {
+            on: "recvfrom".to_owned(),
+            share: 0.99,
+            object: Some(format!("udp 10.0.0.1:4500 to {server}")),
+            holder: None,
+        }];
+        let mut seen = observation(vec![client]);
+        seen.sockets = vec![socket(SocketKind::Udp, "10.0.0.1:4500", Some(server))];
+        seen.protocols = protocols(&[("Udp.InDatagrams", sent / 10), ("Udp.OutDatagrams", sent)]);
+        if is_shared {
+            seen.unread.push(linerate_record::why::Unread {
+                what: "udp_datagrams".to_owned(),
+                reason: "other programs have UDP sockets".to_owned(),
+                fix: None,
+            });
+        }
+        explain(&seen).remove(0)
+    };
+    // A tunnel without traffic, next to an upload by another program or by its other threads.
+    for (sent, is_shared) in [(50_000, true), (50_000, false), (20, true)] {
+        let idle = with("192.0.2.9:4500", sent, 10, is_shared);
+        assert_ne!(idle.cause, WaitingForPeer, "{}", idle.sentence);
+    }
+    // Its own queries, and those of any program to a name server.
+    for (server, sent, is_shared) in
+        [("192.0.2.9:4500", 20, false), ("192.0.2.9:53", 20, true), ("192.0.2.9:53", 5_000, true)]
+    {
+        let silent = with(server, sent, 10, is_shared);
+        assert_eq!(silent.cause, WaitingForPeer, "{}", silent.sentence);
+    }
+}

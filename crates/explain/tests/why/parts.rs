@@ -210,3 +210,23 @@ fn requests_wait_on_other_connections_than_the_one_that_is_sent_to() {
     leaked.sockets.push(closed);
     assert_ne!(explain(&leaked)[0].cause, SlowReceiver);
 }
+
+#[test]
+fn a_peer_that_reads_nothing_stops_all_replies() {
+    let with = |unread: usize, acked: u64| {
+        let mut seen = with_clients(4);
+        seen.threads[0].asleep_on =
+            vec![sleep("sendto", Some("tcp 10.0.0.1:80 to 10.0.0.2:4000"), 0.98)];
+        for (number, socket) in seen.sockets[1..].iter_mut().enumerate() {
+            let acked = if number == 0 { acked } else { 0 };
+            socket.tcp = Some(TcpCounts { bytes_acked: acked, ..TcpCounts::default() });
+            let is_unread = (1..=unread).contains(&number);
+            socket.receive_queue_share = Some(if is_unread { 1.0 } else { 0.0 });
+        }
+        explain(&seen).swap_remove(0)
+    };
+    assert_eq!(with(3, 0).cause, SlowReceiver, "{}", with(3, 0).sentence);
+    // One leaked connection of three, and a peer that reads.
+    assert_ne!(with(1, 0).cause, SlowReceiver, "{}", with(1, 0).sentence);
+    assert_ne!(with(3, 5_000_000).cause, SlowReceiver, "{}", with(3, 5_000_000).sentence);
+}

@@ -2,7 +2,7 @@
 //! Programs with connections to other servers: which of them wait for replies.
 
 use crate::example::{observation, packets, requests, socket, thread};
-use crate::seeds::waiting_for_peer;
+use crate::seeds::{protocols, waiting_for_peer};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, NothingWrong, WaitingForPeer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
@@ -166,4 +166,25 @@ fn a_helper_that_asks_a_server_holds_up_no_clients() {
     };
     assert_ne!(helper(0.0), WaitingForPeer);
     assert_eq!(helper(0.6), WaitingForPeer);
+}
+
+#[test]
+fn a_connection_per_request_is_no_long_poll() {
+    let with = |opened: u64, sleeps: u64, reads: u64| {
+        let mut seen = reader(1, 1);
+        seen.sockets[0].reads = Some(reads);
+        seen.threads[0].asleep_on[0].object = Some("tcp to 10.0.0.3:80".to_owned());
+        seen.threads[0].voluntary_switches = sleeps;
+        seen.protocols = protocols(&[("Tcp.ActiveOpens", opened), ("Tcp.InSegs", 3000)]);
+        first(&seen)
+    };
+    // 100 requests per second.
+    let often = with(500, 1000, 1);
+    assert_eq!(often.cause, WaitingForPeer, "{}", often.sentence);
+    assert!(often.sentence.contains("10.0.0.3:80"), "{}", often.sentence);
+    // A poll per second, other programs' connections, and a connection that lasts.
+    for (opened, sleeps, reads) in [(5, 10, 5), (500, 10, 5), (500, 1000, 50)] {
+        let seldom = with(opened, sleeps, reads);
+        assert_eq!(seldom.cause, CannotTell, "{}", seldom.sentence);
+    }
 }

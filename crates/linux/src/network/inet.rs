@@ -100,7 +100,8 @@ pub struct SocketMemory {
 /// TCP_INFO. Counters start when the connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Whether the connection is being opened: its SYN has no answer yet (SYN-SENT).
+    /// Whether the connection is being opened and its peer does not answer: the SYN was sent again
+    /// (SYN-SENT), for the first time after a second. Other SYNs are answered in a round trip.
     pub is_opening: bool,
     /// Whether the application limits the delivery rate.
     pub is_app_limited: bool,
@@ -163,7 +164,7 @@ impl TcpInfo {
     /// Parses `tcp_info`, which must extend at least through the field `tcpi_sndbuf_limited`.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            is_opening: *bytes.first()? == SYN_SENT,
+            is_opening: *bytes.first()? == SYN_SENT && *bytes.get(2)? > 0,
             is_app_limited: app_limited_bit(*bytes.get(7)?),
             mss: u32_at(bytes, 16)?,
             unacked: u32_at(bytes, 24)?,

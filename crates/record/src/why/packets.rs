@@ -174,7 +174,7 @@ impl SocketKind {
     }
 
     /// Returns the packets that the program's sockets of this kind dropped.
-    fn drops_in(self, observation: &super::Observation) -> u64 {
+    pub(super) fn drops_in(self, observation: &super::Observation) -> u64 {
         let same = observation.sockets.iter().filter(|socket| socket.kind == self);
         same.filter_map(|socket| socket.drops).sum()
     }

@@ -1,16 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that firewall rules dropped in the network namespace of a program that receives hardly
-//! any packets there: they may have been meant for other programs, or these drops may be the reason
-//! why the program receives none.
+//! Packets that firewall rules, the reverse path filter or a full connection tracking table dropped
+//! in the network namespace of a program that receives hardly any packets there: they may have been
+//! meant for other programs, or these drops may be the reason why the program receives none.
 
 use super::super::facts::{Facts, Subject};
-use super::super::losses::{is_much, vanished};
+use super::super::losses::{is_much, table_full, vanished};
 use super::super::measure::Measure as M;
-use super::super::rules::OWN;
+use super::super::rules::{OWN, rules};
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::units::grouped;
-use linerate_record::why::SocketKind;
+use linerate_record::why::{Cause, SocketKind};
+
+/// Detects packets that the reverse path filter or a full connection tracking table dropped although
+/// the program received hardly any.
+pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
+    let own = M::OwnOfReceived.of(facts, Subject::Program)?.value;
+    if !has_sockets(facts) || own >= OWN {
+        return None;
+    }
+    let by_filter = facts.protocol("TcpExt.IPReversePathFilter").unwrap_or(0);
+    let by_table = table_full(facts).map_or(0, |[least, _]| least);
+    let lost = facts.ledger.lost().unwrap_or(0);
+    let (dropped, what, rule) = match by_filter >= by_table {
+        true => (by_filter, "the reverse path filter", Cause::ReversePathFilter),
+        false => (by_table, "the full connection tracking table", Cause::ConntrackFull),
+    };
+    if dropped == 0 || 2 * dropped < lost {
+        return None;
+    }
+    let rule = rules().find(|one| one.cause == rule)?;
+    Doubt::new(
+        format!(
+            "Cannot tell whether {} packets that {what} of the network namespace dropped were \
+             meant for the program, which received less than 1 % of the packets there.",
+            grouped(dropped)
+        ),
+        format!("If they were, {}{}", rule.fix[..1].to_lowercase(), &rule.fix[1..]),
+    )
+}
 
 /// Returns whether the program has sockets of the network.
 fn has_sockets(facts: &Facts<'_>) -> bool {

@@ -3,7 +3,7 @@
 
 use super::super::waits::{Wait, time_in};
 use super::Facts;
-use linerate_record::why::{SocketCounts, ThreadActivity};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity};
 
 impl<'a> Facts<'a> {
     /// Returns the busiest of the threads that wait for a socket's packets; `None` if no such
@@ -43,7 +43,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns whether other threads, which sleep when they have no input, handle most packets,
-    /// while this thread never waits for input.
+    /// while this thread never waits for input and is not one of several that each read a socket.
     pub(in super::super) fn others_handle_packets(&self, thread: &ThreadActivity) -> bool {
         /// Minimum fraction of time waiting for input.
         const WAITS: f64 = 0.3;
@@ -53,6 +53,9 @@ impl<'a> Facts<'a> {
         /// sleeps 0.5 times per packet, as requests and replies both count.
         const PER_PACKET: f64 = 0.2;
         let Some(packets) = self.packets().filter(|packets| *packets > 0) else { return false };
+        let is_twin = |other: &ThreadActivity| {
+            other.pid == thread.pid && is_numbered_like(&other.name, &thread.name)
+        };
         if time_in(thread, Wait::Input).is_some_and(|share| share > 0.0) {
             return false;
         }
@@ -62,6 +65,33 @@ impl<'a> Facts<'a> {
         let others = || self.observation.threads.iter().filter(is_other);
         let demand: f64 = others().map(|one| self.part_of_window(one) * one.demand()).sum();
         let sleeps: u64 = others().map(|one| one.voluntary_switches).sum();
+        if others().any(is_twin) && self.may_share_a_port(thread, packets) {
+            return false;
+        }
         demand >= WORKS && sleeps as f64 >= PER_PACKET * packets as f64
     }
+
+    /// Returns whether a thread may read a socket of its own whose address other threads share
+    /// (SO_REUSEPORT, PACKET_FANOUT): the process has several such sockets, and the thread makes as
+    /// many system calls as that takes, if they were counted and the sockets are not mapped.
+    fn may_share_a_port(&self, thread: &ThreadActivity, packets: u64) -> bool {
+        /// Minimum number of system calls per packet of all threads.
+        const CALLS: f64 = 0.1;
+        let is_own = |socket: &&SocketCounts| socket.pid == thread.pid;
+        let own = || self.observation.sockets.iter().filter(is_own);
+        let shares = |kind| {
+            let mut of_kind = own().filter(move |one| one.kind == kind);
+            of_kind.any(|one| {
+                own().filter(|same| same.kind == kind && same.local == one.local).count() > 1
+            })
+        };
+        let calls = || thread.system_calls.is_none_or(|n| n as f64 >= CALLS * packets as f64);
+        shares(SocketKind::Packet) || shares(SocketKind::Udp) && calls()
+    }
+}
+
+/// Returns whether two names of threads are equal except for their numbers.
+fn is_numbered_like(one: &str, other: &str) -> bool {
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    letters(one) == letters(other)
 }

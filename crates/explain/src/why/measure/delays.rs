@@ -2,12 +2,13 @@
 //! Measures of waiting requests, of waiting threads, and of delays of the program as a whole.
 
 use super::super::facts::{Facts, sampled, share_of};
+use super::super::roles::is_accepted;
 use super::super::waits::is_to_peer;
 use super::super::{collector, locks, requests};
 use super::Measure;
 use super::workers::storage_per_client;
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketCounts, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
 
 impl Measure {
     pub(super) fn of_delays(self, facts: &Facts<'_>) -> Option<Estimate> {
@@ -29,7 +30,8 @@ impl Measure {
 
 /// Returns the largest fraction of readings with unread data over the TCP connections that carry
 /// requests and replies, without those on which a thread sleeps while sending; `None` without such
-/// connections. A connection without replies may be leaked, or a stream that nothing reads.
+/// connections. A connection without replies may be leaked, or a stream that nothing reads, unless
+/// no client gets a reply.
 fn requests_unread(facts: &Facts<'_>) -> Option<Estimate> {
     let sleeps = facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on);
     let sends: Vec<&str> =
@@ -40,9 +42,34 @@ fn requests_unread(facts: &Facts<'_>) -> Option<Estimate> {
         answers && !sends.iter().any(|object| is_object(object, socket))
     };
     let others = facts.connections().filter(is_other);
+    let blocked = unanswered(facts, &sends);
     let shares = others
+        .chain(blocked)
         .filter_map(|socket| Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?)));
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// Returns the clients' connections with unread data if the program sleeps in `sends` all the time,
+/// to peers that acknowledge nothing; empty if less than half of the other connections have any,
+/// and may be leaked.
+fn unanswered<'a>(facts: &Facts<'a>, sends: &[&str]) -> Vec<&'a SocketCounts> {
+    /// Minimum fraction of time in send calls, and of readings with unread data.
+    const ALWAYS: f64 = 0.9;
+    let sending = |thread: &ThreadActivity| -> f64 {
+        thread.asleep_on.iter().filter(|sleep| is_to_peer(sleep)).map(|sleep| sleep.share).sum()
+    };
+    let is_client =
+        |socket: &&SocketCounts| socket.kind == SocketKind::Tcp && is_accepted(facts, socket);
+    let clients = facts.observation.sockets.iter().filter(is_client);
+    let (to, others): (Vec<&SocketCounts>, Vec<&SocketCounts>) =
+        clients.partition(|socket| sends.iter().any(|object| is_object(object, socket)));
+    let stands = |socket: &&SocketCounts| socket.tcp.as_ref().is_some_and(|it| it.bytes_acked == 0);
+    let is_blocked = facts.observation.threads.iter().any(|thread| sending(thread) >= ALWAYS);
+    let all = others.len();
+    let mut unread = others;
+    unread.retain(|socket| socket.receive_queue_share.is_some_and(|share| share >= ALWAYS));
+    let is_most = is_blocked && !to.is_empty() && to.iter().all(stands) && 2 * unread.len() >= all;
+    if is_most { unread } else { Vec::new() }
 }
 
 /// Returns whether the object of a sleep, such as `tcp 10.0.0.1:80 to 10.0.0.2:4000`, is a

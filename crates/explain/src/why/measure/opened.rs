@@ -4,6 +4,7 @@
 
 use super::super::facts::{Facts, counted, share};
 use super::super::herd::Herd;
+use super::super::roles::is_accepted;
 use super::Measure;
 use super::costs::{Cost, in_kernel, of_used};
 use super::counts::{ENDED, ended_cpus, system_calls};
@@ -68,7 +69,9 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
 }
 
 /// Returns the numbers of connections accepted in the network namespace, and of those reset because
-/// data was unread or still arriving; `None` if the latter are few, or no socket listens.
+/// data was unread or still arriving; `None` if the latter are few, or no socket listens. The
+/// connections that the program opened itself are left out: proxies reset those that they close
+/// before the server does.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     /// Minimum number of such connections per second, and per accepted connection.
     const PER_S: f64 = 5.0;
@@ -76,10 +79,25 @@ pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
     let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
     let accepted = facts.protocol("Tcp.PassiveOpens").filter(|accepted| *accepted > 0)?;
+    let aborted = aborted.saturating_sub(opened_itself(facts, accepted));
     let mut sockets = facts.observation.sockets.iter();
     let listens = sockets.any(|one| one.kind == SocketKind::TcpListen);
     let is_many = aborted as f64 >= (PER_S * facts.elapsed()).max(SHARE * accepted as f64);
     (listens && is_many).then_some((accepted, aborted))
+}
+
+/// Returns how many connections the program opened at most; 0 if it has none, as far as seen. Those
+/// of its clients are left out if they are on the same machine.
+fn opened_itself(facts: &Facts<'_>, accepted: u64) -> u64 {
+    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
+    let is_local = |socket: &SocketCounts| {
+        socket.peer_pid.is_some()
+            || socket.remote.as_deref().is_some_and(|remote| host(remote) == host(&socket.local))
+    };
+    let (from, to): (Vec<_>, Vec<_>) =
+        facts.connections().partition(|socket| is_accepted(facts, socket));
+    let active = facts.protocol("Tcp.ActiveOpens").filter(|_| !to.is_empty()).unwrap_or(0);
+    active.saturating_sub(if from.into_iter().any(is_local) { accepted } else { 0 })
 }
 
 /// Returns whether all threads were observed. Others may have set connections up, too.

@@ -57,6 +57,19 @@ fn without_a_sample_there_is_no_round_trip_time() {
 }
 
 #[test]
+fn only_a_repeated_syn_has_no_answer() {
+    let of = |state: u8, retransmits: u8| {
+        let mut info = vec![0; 240];
+        (info[0], info[2]) = (state, retransmits);
+        TcpInfo::decode(&info).expect("a whole tcp_info").is_opening
+    };
+    let [established, syn_sent] = [1, 2];
+    assert!(of(syn_sent, 1) && of(syn_sent, 3));
+    // The round trip that each connection takes, and a connection that retransmits data.
+    assert!(!of(syn_sent, 0) && !of(established, 2));
+}
+
+#[test]
 fn what_an_older_kernel_does_not_say_is_absent() {
     let of = |bytes| InetSocket::decode(InetProtocol::Tcp, &answer(bytes)).unwrap().tcp.unwrap();
     assert!(of(224).peer_window.is_none() && of(224).needless.is_some(), "before 5.4");
