@@ -36,6 +36,7 @@ use crate::worker::bypass::{Branch, Bypass};
 use crate::worker::homes::Homes;
 use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec, Source};
+use linerate_record::random::mix;
 use linerate_record::run::Tally;
 use std::sync::Arc;
 
@@ -286,11 +287,14 @@ fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     }
 }
 
-/// Returns at most `most` frames at even distances, so that the sample has the sizes and protocols
-/// of all frames. Captures often begin with other packets than those that follow.
+/// Returns at most `most` frames: one of each step of equal length, so that the sample has the
+/// sizes and protocols of all frames. Captures often begin with other packets than those that
+/// follow. The place within a step is pseudo-random, because sizes and protocols are often
+/// periodic: generated frames use the sizes in rotation.
 fn sample(all: &[u32], most: usize) -> Vec<u32> {
     let step = all.len().div_ceil(most.max(1)).max(1);
-    all.iter().copied().step_by(step).collect()
+    let steps = all.chunks(step).enumerate();
+    steps.map(|(n, part)| part[mix(n as u64) as usize % part.len()]).collect()
 }
 
 fn kept_packets(job: &Job<'_>) -> u64 {

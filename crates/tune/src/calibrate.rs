@@ -130,7 +130,9 @@ fn largest_shares(buckets: &[u8], most: u32, stop: &AtomicBool) -> Vec<f64> {
         threads.into_iter().flat_map(join).collect()
     });
     shares.sort_by_key(|(replicas, _)| *replicas);
-    shares.into_iter().map(|(_, share)| share).collect()
+    // Threads that stop may leave gaps; only what precedes the first is at its place.
+    let complete = shares.into_iter().zip(1..).take_while(|((replicas, _), n)| replicas == n);
+    complete.map(|((_, share), _)| share).collect()
 }
 
 /// Finds memory-bound stages: those that are faster in both of two alternating trials when the

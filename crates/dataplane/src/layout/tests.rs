@@ -49,3 +49,20 @@ fn a_sample_has_the_sizes_of_all_frames() {
     }
     assert!(sample(&[], 1_024).is_empty());
 }
+
+/// Generated frames use the sizes in rotation.
+#[test]
+fn a_sample_of_periodic_frames_has_all_sizes() {
+    const IMIX: [u32; 12] = [60, 590, 60, 590, 60, 60, 1514, 60, 590, 60, 60, 590];
+    for sizes in [&[60, 1514][..], &[60, 124, 252, 508], &IMIX] {
+        let bytes = |frame: &u32| f64::from(sizes[*frame as usize % sizes.len()]);
+        let mean = |frames: &[u32]| frames.iter().map(bytes).sum::<f64>() / frames.len() as f64;
+        for frames in [4_096, 8_192, 10_008, 65_536] {
+            let all: Vec<u32> = (0..frames).collect();
+            let some = sample(&all, 1_024);
+            assert!(some.is_sorted());
+            let error = mean(&some) / mean(&all) - 1.0;
+            assert!(error.abs() < 0.1, "{frames} frames of {sizes:?}: {error}");
+        }
+    }
+}
