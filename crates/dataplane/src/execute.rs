@@ -62,8 +62,8 @@ pub(crate) struct Executed<'g> {
 
 impl Start {
     /// Computes the start times from the current time. Call once all workers are laid out, because
-    /// a paced source does not wait for them. If the run ends after a number of packets, the
-    /// measurement begins with the first packet.
+    /// the packets of a paced source are due from its start on, even if a worker is not ready. If
+    /// the run ends after a number of packets, the measurement begins with the first packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();

@@ -120,6 +120,8 @@ impl<'p> Worker<'_, 'p> {
                 Poll::Finished => break,
                 Poll::Dropped => {
                     self.rest.ladder.reset();
+                    // Frames before the dropped ones must not wait for packets of the path.
+                    let _ = self.tail.flush();
                     meter.dropped();
                 }
                 Poll::Starved => match self.tail.flush() {

@@ -51,7 +51,9 @@ impl Stretches {
     pub(crate) fn new(length: Option<u64>, ticks_per_s: f64) -> Self {
         let [shortest, longest] =
             [SHORTEST_NS, LONGEST_NS].map(|ns| (ns * ticks_per_s / 1e9) as u64 + 1);
-        let even = length.map_or(shortest, |length| length / STRETCHES as u64 + 1);
+        // The last stretch is for packets that arrive just after the end, in the last iteration of
+        // a worker.
+        let even = length.map_or(shortest, |length| length / (STRETCHES as u64 - 1) + 1);
         let ticks = even.clamp(shortest, longest);
         Self { ticks, used: 0, counts: vec![0; STRETCHES * BINS] }
     }
@@ -68,7 +70,8 @@ impl Stretches {
             stretch = (now / self.ticks) as usize;
         }
         self.used = self.used.max(stretch + 1);
-        self.counts[stretch * BINS + bin(latency)] += 1;
+        let count = &mut self.counts[stretch * BINS + bin(latency)];
+        *count = count.saturating_add(1);
     }
 
     /// Merges each pair of stretches.
@@ -158,6 +161,17 @@ mod tests {
         assert_eq!(below.iter().map(|one| one.all).sum::<f64>(), 3_000.0);
         assert!(below[0].below > 0.0 && below[0].below == below[0].all, "{:?}", below[0]);
         assert_eq!(below.last().expect("one").below, 0.0);
+    }
+
+    #[test]
+    fn packets_just_after_the_end_merge_nothing() {
+        for length in [100_000_000_u64, 1_000_000_000, 6_300_000_000] {
+            let mut stretches = Stretches::new(Some(length), 1e9);
+            stretches.add(length - 1, 10);
+            let ticks = stretches.ticks;
+            stretches.add(length + ticks / 2, 10);
+            assert_eq!(stretches.ticks, ticks, "{length}");
+        }
     }
 
     #[test]
