@@ -305,7 +305,8 @@ pub struct RunReport {
     /// Requested source rate, in kpps; absent, with a reason, if it is not fixed (`rate = "max"`);
     /// `null` in records before version 1.3.
     pub offered_kpps: Option<Figure>,
-    /// Rate at which packets left the path, in kpps, over windows without preemption.
+    /// Rate at which packets left the path, in kpps, over windows without preemption; over all
+    /// windows if the path had idle time.
     pub throughput_kpps: Figure,
     /// Rate at which the path processed its input, in kpps: packets that left the path and packets
     /// dropped on purpose.

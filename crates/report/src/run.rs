@@ -270,6 +270,7 @@ fn whole_run(report: &RunReport, style: &Style) -> String {
     // The method names the packets, and then the windows.
     let method = &report.processed_kpps.method;
     let windows = method.split_once(", ").map_or(method.as_str(), |(_, windows)| windows);
+    let windows = windows.trim_start_matches("mean of ");
     let text = format!(
         "kpps per stage: over the whole run, {} in total; throughput: over {windows}",
         Kpps(taken)

@@ -311,8 +311,9 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
 /// Per-flow rate for a path in which each flow has its own link, that is, one of the ports in
 /// `[line]`.
 ///
-/// Rates come from windows without preemption. Workers that share a CPU have no such windows; the
-/// rate is then computed over the entire measurement phase. Only packets that reach a sink count,
+/// Rates come from windows without preemption, or from all windows if the path has idle time.
+/// Workers that share a CPU have no windows without preemption; the rate is then computed over the
+/// entire measurement phase. Only packets that reach a sink count,
 /// so dropped packets do not contribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
@@ -322,7 +323,7 @@ pub struct Flows {
     pub kpps: Figure,
     /// Per-flow rate relative to the line rate of one port.
     pub share: Figure,
-    /// Whether the rate comes from windows without preemption.
+    /// Whether the rate comes from windows rather than from the entire measurement phase.
     pub is_clean: bool,
 }
 

@@ -12,9 +12,9 @@ const NEARLY_ALL: f64 = 0.9;
 impl RunReport {
     /// Returns the stage that received packets but let none through, by design or by mistake. If an
     /// earlier stage dropped or consumed nearly all of its packets, and more than this stage,
-    /// returns the earlier stage instead. The sink counts as a stage if its interfaces refused all
-    /// packets. `None` if a packet was delivered, no packets were offered, or some were still in
-    /// flight.
+    /// returns the earlier stage instead. If interfaces refused all packets that reached the sink,
+    /// returns the sink, whatever stages dropped before it. `None` if a packet was delivered, no
+    /// packets were offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);
@@ -45,7 +45,9 @@ impl RunReport {
             sum(&of(name), |stage| (stage.ledger.dropped() + stage.ledger.consumed).packets)
         };
         let ends_most = |name: &&&str| ended(name) as f64 >= NEARLY_ALL * input(name) as f64;
-        let earlier = names[..last].iter().filter(ends_most).max_by_key(|name| ended(name));
+        // Packets that interfaces refused went through all stages.
+        let stages = if names[last] == DeadEnd::SINK { &[] } else { &names[..last] };
+        let earlier = stages.iter().filter(ends_most).max_by_key(|name| ended(name));
         let name = earlier.filter(|name| ended(name) > ended(names[last])).unwrap_or(&names[last]);
         Some(DeadEnd {
             stage: (*name).to_owned(),

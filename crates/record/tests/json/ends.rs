@@ -109,6 +109,17 @@ fn interfaces_that_refuse_all_packets_are_a_dead_end() {
     assert_eq!(end.outcome(), "no packet was sent");
     assert!(end.is_drop() && end.remedy().contains("ip link set"), "{}", end.remedy());
     assert_eq!(refusing(999).dead_end(), None);
+
+    // A stage that drops most packets by design does not hide the interface.
+    let mut filtered = refusing(1000);
+    let tally = |packets| Tally { packets, bytes: 64 * packets };
+    let [_, stage, sink] = &mut filtered.workers[0].stages[..] else { panic!("three rows") };
+    stage.ledger.output = tally(50);
+    stage.ledger.drops = BTreeMap::from([("rule".to_owned(), tally(950))]);
+    sink.ledger.input = tally(50);
+    sink.ledger.drops = BTreeMap::from([("tx_down".to_owned(), tally(50))]);
+    let end = filtered.dead_end().expect("nothing was sent");
+    assert_eq!(end.to_string(), "the interfaces refused all 50 packets (tx_down)");
 }
 
 #[test]
