@@ -236,13 +236,13 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         return cannot_tell(&full);
     }
     let share = percent(busiest.busy);
-    let blocked = run.workers.iter().map(|s| {
-        let time = s.time_or_zero();
-        running_share(&time, time.blocked)
-    });
-    let most_blocked = blocked.fold(0.0, f64::max);
-    let first = &leaders[0].worker.time_or_zero();
-    let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
+    // Workers that send on interfaces have no ring behind them. If an interface limited the path,
+    // `full_interface` would have found it.
+    let sending = leaders.last().filter(|_| run.interfaces.iter().any(|one| one.sent.is_some()));
+    let sending = sending.map(|leader| leader.worker.segment);
+    let behind_rings = run.workers.iter().filter(|worker| Some(worker.segment) != sending);
+    let most_blocked = behind_rings.map(blocked).fold(0.0, f64::max);
+    let waits_for_source = starved(leaders[0].worker) > 1.0 - SATURATED;
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     let contrary = if most_blocked > STRAY_BLOCKED {
         let blocked = percent(most_blocked);
@@ -279,19 +279,29 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
+/// Returns the fraction of its running time that a worker was blocked.
+fn blocked(worker: &WorkerReport) -> f64 {
+    let time = worker.time_or_zero();
+    running_share(&time, time.blocked)
+}
+
+/// Returns the fraction of its running time that a worker waited for packets.
+fn starved(worker: &WorkerReport) -> f64 {
+    let time = worker.time_or_zero();
+    running_share(&time, time.starved)
+}
+
 /// Describes interfaces that accept packets more slowly than the path could send them; `None` if
 /// there are none. Workers of the last segment have no ring behind them, so they wait for nothing
-/// else.
+/// else. A worker that also waits for packets is not limited by its interface: bursts fill the
+/// interface's queue for a moment, even at a low rate.
 fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<String> {
     let sends = run.interfaces.iter().filter(|interface| interface.sent.is_some());
     let names: Vec<&str> = sends.map(|interface| interface.interface.as_str()).collect();
     let last = leaders.last().filter(|_| !names.is_empty())?.segment;
-    let blocked = |worker: &WorkerReport| {
-        let time = worker.time_or_zero();
-        running_share(&time, time.blocked)
-    };
     let most = last.workers.iter().max_by(|a, b| blocked(a).total_cmp(&blocked(b)))?;
-    let what = if blocked(most) > STRAY_BLOCKED {
+    let is_full = blocked(most) > STRAY_BLOCKED && starved(most) <= 1.0 - SATURATED;
+    let what = if is_full {
         let share = percent(blocked(most));
         format!("worker {} waits for it {share} of the time", most.name)
     } else if last.dropped_behind > STRAY_DROPS {
@@ -300,7 +310,10 @@ fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<String> {
         return None;
     };
     let names = names.join(" or ");
-    Some(format!("the interface {names} accepts packets no faster than it sends them: {what}"))
+    Some(format!(
+        "the interface {names} accepts packets no faster than it sends them: {what}; send on a \
+         faster interface, or offer packets at a lower rate"
+    ))
 }
 
 /// Describes the cost of small bursts; empty if most packets come in larger ones. A worker that

@@ -149,7 +149,7 @@ struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Collects the timed kernel calls to `run`; `None` if no call was timed.
+    /// Collects the timed kernel calls in `run`; `None` if no call was timed.
     fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
@@ -243,7 +243,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Returns the best kernels for the calls to `run`; `None` if no call was timed.
+/// Returns the best kernels for the calls in `run`; `None` if no call was timed.
 pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);

@@ -279,6 +279,12 @@ fn a_full_interface_is_named_instead_of_a_stage() {
     assert_refused(&report, "the interface p1 accepts packets no faster");
     assert_refused(&report, "worker 0.0 waits for it 70.0 % of the time");
 
+    // Bursts fill the queue of the interface for a moment, but the worker waits for packets.
+    report.workers[0].time =
+        Some(TimeShares { busy: 0.35, blocked: 0.05, starved: 0.6, ..TimeShares::default() });
+    let finding = diagnose(&report);
+    assert_eq!(finding.limit, Limit::Offered, "{}", finding.sentence);
+
     // With `full_ring = "drop"`, the worker does not wait.
     report.workers[0].time = Some(TimeShares { busy: 1.0, ..TimeShares::default() });
     assert_eq!(diagnose(&report).limit, Limit::Processing);
