@@ -95,12 +95,27 @@ pub(super) fn opening_to_servers(facts: &Facts<'_>) -> Option<Estimate> {
     Some(sampled(counts.opening_share?, readings_of_servers(counts)))
 }
 
-/// Returns the mean number of requests at other servers, relative to the mean number of clients
-/// that wait for a reply. If the ratio is small, most requests wait for something else first.
+/// Returns the mean number of requests at other servers, or waiting for a connection to one to be
+/// opened, relative to the mean number of clients that wait for a reply. If the ratio is small,
+/// most requests wait for something else first.
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
-    let share = (counts.awaiting_mean / counts.pending_mean).min(1.0);
+    let opening = counts.opening_share.map_or(0.0, |_| opening(facts)).min(counts.awaiting_mean);
+    let share = ((counts.awaiting_mean + opening) / counts.pending_mean).min(1.0);
     Some(sampled(share, readings_of_servers(counts)))
+}
+
+/// Returns the mean number of connections to other servers that are being opened, by Little's law:
+/// each takes a round trip. 0 if most of them last. The connections that other programs open count
+/// too.
+fn opening(facts: &Facts<'_>) -> f64 {
+    let (brief, lasting): (Vec<_>, Vec<_>) =
+        servers(facts).partition(|socket| Facts::readings(socket).is_none());
+    let times = brief.iter().filter_map(|socket| Some(socket.tcp.as_ref()?.min_rtt_s));
+    let times: Vec<f64> = times.filter(|time| *time > 0.0).collect();
+    let opened = facts.protocol("Tcp.ActiveOpens").filter(|_| brief.len() > lasting.len());
+    let round_trip = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    opened.map_or(0.0, |opened| opened as f64 * round_trip / facts.elapsed())
 }
 
 /// Returns the mean number of clients that wait for a reply, beyond the number of connections to

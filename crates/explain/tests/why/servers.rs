@@ -188,3 +188,42 @@ fn a_connection_per_request_is_no_long_poll() {
         assert_eq!(seldom.cause, CannotTell, "{}", seldom.sentence);
     }
 }
+
+#[test]
+fn a_proxy_that_opens_a_connection_per_request_waits_for_replies() {
+    // 30 clients, and servers 20 ms away: half of the time, a connection is being opened.
+    let with = |round_trip_s: f64, reads: u64| {
+        let mut seen = waiting_for_peer();
+        let server = seen.sockets[33].clone();
+        seen.sockets.truncate(33);
+        seen.sockets.extend((0..32).map(|n| SocketCounts {
+            local: format!("10.0.0.1:{}", 40_000 + n),
+            reads: Some(reads),
+            tcp: Some(TcpCounts {
+                bytes_received: 1_000,
+                bytes_acked: 100,
+                segments_in: 3,
+                segments_out: 3,
+                min_rtt_s: round_trip_s,
+                ..TcpCounts::default()
+            }),
+            ..server.clone()
+        }));
+        seen.protocols = protocols(&[
+            ("Tcp.ActiveOpens", 3_650),
+            ("Tcp.PassiveOpens", 0),
+            ("Tcp.InSegs", 30_000),
+        ]);
+        seen.requests = Some(requests(30.0, 15.0));
+        first(&seen)
+    };
+    let proxy = with(0.02, 1);
+    assert_eq!(proxy.cause, WaitingForPeer, "{}", proxy.sentence);
+    assert!(proxy.sentence.contains("waits for replies from the server"), "{}", proxy.sentence);
+    assert!(!proxy.sentence.contains("SYN"), "{}", proxy.sentence);
+    // Requests wait for something else: connections are opened at once, or last.
+    for (round_trip_s, reads) in [(0.0002, 1), (0.02, 50)] {
+        let other = with(round_trip_s, reads);
+        assert_ne!(other.cause, WaitingForPeer, "{}", other.sentence);
+    }
+}
