@@ -70,11 +70,15 @@ pub(crate) fn assemble(
     }
     let mut cpus = watching.cpus.finish(root);
     add_functions(&mut cpus, profiled.cpus);
+    // What takes long and changes slowly is not read in consecutive windows.
+    let is_one = watching.windows == Windows::One;
+    let at_end = if is_one { &watching.family.pids[..] } else { &[] };
     let other_ends = match watching.windows {
         Windows::One => watching.sockets.peers(root, watching.namespace.network.as_ref()),
         Windows::Many => BTreeMap::new(),
     };
-    let requests = watching.sockets.requests(window.elapsed_s);
+    // Consecutive windows have too few readings.
+    let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s)).flatten();
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
     watching.sockets.attribute_shared(&mut sockets, &threads);
@@ -92,7 +96,7 @@ pub(crate) fn assemble(
         ended_children_cpus: watching.ended_cpus.children_cpus,
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
-        output_pipes: output_pipes(root, &watching.family.pids),
+        output_pipes: output_pipes(root, at_end),
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
@@ -102,7 +106,7 @@ pub(crate) fn assemble(
         sockets,
         requests,
         unix_clients,
-        local_ports: local_ports(root, &watching.namespace),
+        local_ports: is_one.then(|| local_ports(root, &watching.namespace)).flatten(),
         peers,
         program,
         events: profiled.events,
@@ -210,9 +214,11 @@ fn packets(
         unread.push(hidden_tunnels(&tunnels));
     }
     let interface = bound_interfaces(&watching.sockets);
-    let (count, mut rates) = choose(&counts, own, &interface, &tunnels);
-    if let Some(count) = count.as_ref().filter(|one| one.counter == PacketCount::CONNECTIONS) {
-        rates = rates_in_rotation(watching, count.packets).unwrap_or(rates);
+    let (mut count, mut rates) = choose(&counts, own, &interface, &tunnels);
+    if let Some(count) = count.as_mut().filter(|one| one.counter == PacketCount::CONNECTIONS)
+        && watching.sockets.were_read_in_rotation()
+    {
+        rates = rates_in_rotation(watching, count);
     }
     if let Some(seconds) = watching.arrivals.refreshed_every_s() {
         if count.as_ref().is_some_and(|count| count.counter.starts_with(&interface)) {
@@ -223,17 +229,27 @@ fn packets(
     (count, rates)
 }
 
-/// Returns the rate in each slice of `packets` segments on the program's connections, if the
-/// connections were read in rotation: their own counters do not show in which slice they counted.
-/// Those of the namespace do, if they are the program's. Otherwise, the rates are empty.
-fn rates_in_rotation(watching: &Watching, packets: u64) -> Option<Vec<f64>> {
-    if !watching.sockets.were_read_in_rotation() {
-        return None;
+/// Returns the rate in each slice of the segments on the program's connections, of which there is
+/// a `count`, if the connections were read in rotation: their own counters do not show in which
+/// slice they counted. Those of the namespace do, if they are the program's. Otherwise, the rates
+/// are empty. In consecutive windows, the count is corrected too.
+fn rates_in_rotation(watching: &Watching, count: &mut PacketCount) -> Vec<f64> {
+    let Some((segments, _)) = tcp_of_namespace(watching) else { return Vec::new() };
+    let Some(ends) = ends(watching.sockets.tcp_share(segments)) else { return Vec::new() };
+    // What connections counted since their last turns, some windows ago, is not of this window.
+    if watching.windows == Windows::Many {
+        (count.packets, count.bytes) = (segments / ends, None);
     }
-    let is_ours = tcp_of_namespace(watching)
-        .is_some_and(|(segments, _)| watching.sockets.tcp_share(segments) != Share::Unknown);
-    let rates = is_ours.then(|| rates_of_namespace(&watching.counts, packets));
-    Some(rates.unwrap_or_default())
+    rates_of_namespace(&watching.counts, count.packets)
+}
+
+/// Returns at how many ends of a connection the namespace counts each of the program's segments.
+fn ends(share: Share) -> Option<u64> {
+    match share {
+        Share::All => Some(1),
+        Share::Half => Some(2),
+        Share::Unknown => None,
+    }
 }
 
 /// Returns the packet counts per slice. Omits the UDP counter if other processes receive datagrams
@@ -305,11 +321,7 @@ fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
 /// the namespace also counts other processes' segments.
 fn ends_per_segment(watching: &Watching) -> Option<u64> {
     let (segments, seen) = tcp_of_namespace(watching)?;
-    let ends = match watching.sockets.tcp_share(segments) {
-        Share::All => 1,
-        Share::Half => 2,
-        Share::Unknown => return None,
-    };
+    let ends = ends(watching.sockets.tcp_share(segments))?;
     // If the program has no connections, the segments belong to sockets that no list shows.
     if seen == 0 && !watching.sockets.replaces_connections() {
         return None;

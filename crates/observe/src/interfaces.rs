@@ -410,7 +410,12 @@ mod tests {
         let dev = |rx: u64| format!("Inter\n face\n eth0: 64 {rx} 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
         put("proc/7/net/dev", &dev(5));
         put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 4\n");
-        let namespace = Namespace { folder: "proc/7/net".to_owned(), network: None, is_own: true };
+        let namespace = Namespace {
+            folder: "proc/7/net".to_owned(),
+            process: "7".to_owned(),
+            network: None,
+            is_own: true,
+        };
         let mut start = Interfaces::start(&root, &namespace, None);
         put("proc/7/net/dev", &dev(25));
         put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 6\n");
@@ -436,7 +441,12 @@ mod tests {
         let root = Root::new(folder.path());
         let put = |path: &str, text: &str| crate::tree::put(&root, path, text);
         let is_hidden = |is_own| {
-            let namespace = Namespace { folder: "proc/7/net".to_owned(), network: None, is_own };
+            let namespace = Namespace {
+                folder: "proc/7/net".to_owned(),
+                process: "7".to_owned(),
+                network: None,
+                is_own,
+            };
             is_conntrack_hidden(&root, &namespace)
         };
         put("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");

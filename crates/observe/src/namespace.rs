@@ -16,8 +16,11 @@ pub(crate) const OTHER_NAMESPACES: &str = "other_namespaces";
 /// Access to a network namespace.
 #[derive(Debug)]
 pub(crate) struct Namespace {
-    /// The namespace's directory in /proc: `proc/PID/net`.
+    /// The namespace's directory in /proc: `proc/PID/net`, or `proc/self/net` for our own, which
+    /// remains readable if the program ends.
     pub(crate) folder: String,
+    /// The process, in /proc, whose namespace this is.
+    pub(crate) process: String,
     /// Netlink and ioctl sockets in the namespace; `None` if it cannot be entered.
     pub(crate) network: Option<Network>,
     /// Whether this is our own namespace. /sys shows only the interfaces of our own namespace.
@@ -32,12 +35,14 @@ impl Namespace {
         let pid = pid.map(|pid| open_id(root, pid));
         let name =
             |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
-        let folder = pid.map_or("self".to_owned(), |pid| pid.to_string());
-        let is_own = match (name("self"), name(&folder)) {
-            (Some(own), Some(its)) => own == its,
+        let process_id = pid.map_or("self".to_owned(), |pid| pid.to_string());
+        let (is_own, reader) = match (name("self"), name(&process_id)) {
+            (Some(own), Some(its)) if own == its => (true, "self"),
+            (Some(_), Some(_)) => (false, process_id.as_str()),
             // Unreadable: if a process hides its namespace, assume that it is ours.
-            _ => true,
+            _ => (true, process_id.as_str()),
         };
+        let folder = format!("proc/{reader}/net");
         let opened = match (root.is_here(), is_own, pid) {
             (false, ..) => None,
             (true, false, Some(pid)) => Some(Network::of_process(pid)),
@@ -54,14 +59,15 @@ impl Namespace {
                 None
             }
         };
-        Self { folder: format!("proc/{folder}/net"), network, is_own }
+        Self { folder, process: process_id, network, is_own }
     }
 
     /// Adds an entry to `unread` if some of `pids` have sockets in another network namespace than
     /// this one, so that their sockets and interfaces are not read. A process without sockets, such
     /// as a wrapper that started the program, misses nothing.
     pub(crate) fn note_others(&self, root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
-        let link = std::fs::read_link(root.path(&self.folder).with_file_name("ns").join("net"));
+        let process = &self.process;
+        let link = std::fs::read_link(root.path(&format!("proc/{process}/ns/net")));
         let Ok(own) = link else { return };
         let is_other = |pid: &&u32| name_of(root, **pid).is_some_and(|name| name != own);
         let others = pids.iter().filter(is_other);
@@ -72,11 +78,10 @@ impl Namespace {
             1 => format!("process {one} is in a different network namespace"),
             n => format!("{n} processes, including {one}, are in different network namespaces"),
         };
-        let read = self.folder.trim_start_matches("proc/").trim_end_matches("/net");
         unread.push(Unread {
             what: OTHER_NAMESPACES.to_owned(),
             reason: format!(
-                "{who} from process {read}: sockets and interfaces there were not read"
+                "{who} from process {process}: sockets and interfaces there were not read"
             ),
             fix: Some(format!("linerate why {one}")),
         });
@@ -166,6 +171,7 @@ mod tests {
         let mut unread = Vec::new();
         let of = |pid: u32| Namespace {
             folder: format!("proc/{pid}/net"),
+            process: pid.to_string(),
             network: None,
             is_own: false,
         };
@@ -177,6 +183,17 @@ mod tests {
         assert_eq!((one.what.as_str(), one.fix.as_deref()), OTHERS);
         assert!(one.reason.starts_with("2 processes, including 11, are"), "{}", one.reason);
         assert!(one.reason.contains("from process 10:"), "{}", one.reason);
+    }
+
+    #[test]
+    fn the_counters_of_our_own_namespace_outlast_the_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        process(&root, 10, "1", 0, true);
+        process(&root, 11, "2", 0, true);
+        symlink("10", folder.path().join("proc/self")).expect("a link");
+        let file = |pid| Namespace::of(&root, Some(pid), &mut Vec::new()).file("snmp");
+        assert_eq!([file(10), file(11)], ["proc/self/net/snmp", "proc/11/net/snmp"]);
     }
 
     const OTHERS: (&str, Option<&str>) = ("other_namespaces", Some("linerate why 11"));

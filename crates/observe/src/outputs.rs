@@ -23,12 +23,17 @@ fn of_process(root: &Root, pid: u32) -> Vec<OutputPipe> {
     let pipes = (0..DESCRIPTORS).filter_map(|descriptor| {
         let path = root.path(&format!("proc/{pid}/fd/{descriptor}"));
         let link = std::fs::read_link(&path).ok()?.to_string_lossy().into_owned();
-        let kind = of_kind(&path, link.clone());
-        let name = match kind.starts_with("fifo ") {
-            true => kind,
-            false => link.starts_with("pipe:[").then(|| "pipe".to_owned())?,
-        };
+        let is_pipe = link.starts_with("pipe:[");
+        if !is_pipe && !link.starts_with('/') {
+            return None;
+        }
         let is_written = writes_only(root, pid, descriptor)?;
+        // Asking for the kind of a file may take long on a network file system. Of descriptors that
+        // are not only written, the link is enough.
+        let name = match is_pipe || !is_written {
+            true => "pipe".to_owned(),
+            false => Some(of_kind(&path, link.clone())).filter(|it| it.starts_with("fifo "))?,
+        };
         Some((link, is_written, OutputPipe { pid, descriptor, name }))
     });
     let pipes: Vec<_> = pipes.collect();

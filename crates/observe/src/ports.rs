@@ -39,8 +39,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
         let put = |path: &str, text: &str| put(&root, path, text);
-        let namespace =
-            |is_own| Namespace { folder: "proc/7/net".to_owned(), network: None, is_own };
+        let namespace = |is_own| Namespace {
+            folder: "proc/7/net".to_owned(),
+            process: "7".to_owned(),
+            network: None,
+            is_own,
+        };
         assert_eq!(local_ports(&root, &namespace(true)), None);
         put("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
         let sockstat = "sockets: used 9\nTCP: inuse 5 orphan 0 tw 31 alloc 8 mem 2\nUDP: inuse 1\n";

@@ -254,7 +254,7 @@ impl Sockets {
         }
         self.take_inet(tcp, is_start);
         if is_complete {
-            self.note_absent(SocketKind::TcpListen, &listed);
+            TCP.iter().for_each(|kind| self.note_absent(*kind, &listed));
         }
     }
 
@@ -297,18 +297,18 @@ impl Sockets {
         };
         let first = self.next;
         self.next = first.wrapping_add(PER_SLICE);
-        let tcp = self.watched.values().filter(|one| TCP.contains(&one.kind) && !one.is_closed);
+        let tcp = self.watched.values().filter(|one| TCP.contains(&one.kind) && one.has_turn());
         self.is_in_rotation |= tcp.count() > PER_SLICE;
         for (watched, found) in self.one_by_one(network, first, TCP) {
             match found {
                 Some(socket) => watched.take(state_of(&socket), tick),
                 None if watched.kind == SocketKind::Tcp => watched.is_closed = true,
                 // Another socket listens on the same address (SO_REUSEPORT), or this one was
-                // closed. Lists of all sockets show which.
-                None => {}
+                // closed. Lists of all sockets show which, and are its only readings from now on.
+                None => watched.is_hidden = true,
             }
         }
-        let mut is_hidden = self.has_unqueried_udp();
+        let mut is_hidden = self.has_unqueried_udp() || self.neighbours.needs_list();
         for (watched, found) in self.one_by_one(network, first, &[SocketKind::Udp]) {
             match found {
                 Some(socket) => watched.take(state_of(&socket), tick),
@@ -324,6 +324,7 @@ impl Sockets {
         if self.has(SocketKind::Packet) {
             self.read_packet(network, false);
         }
+        self.read_listed_xdp(network, false);
         if !self.unix.is_empty() && self.unix_listing.is_due() {
             self.list_unix(namespace);
         }
@@ -347,7 +348,7 @@ impl Sockets {
         kinds: &'static [SocketKind],
     ) -> impl Iterator<Item = (&mut Watched, Option<InetSocket>)> {
         let is_wanted = |watched: &Watched| {
-            !watched.is_closed && kinds.contains(&watched.kind) && watched.can_be_queried()
+            watched.has_turn() && kinds.contains(&watched.kind) && watched.can_be_queried()
         };
         let sockets = self.watched.values().filter(|watched| is_wanted(watched)).count().max(1);
         let first = first % sockets;

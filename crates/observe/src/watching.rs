@@ -25,6 +25,7 @@ use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{EventCosts, SocketKind, Unread};
+use std::collections::BTreeSet;
 use std::fs::File;
 
 /// Number of slices between searches for new sockets, each of which reads the kernel's entire
@@ -60,6 +61,8 @@ pub(crate) struct Watching {
     pub(crate) links: Vec<Link>,
     pub(crate) arrivals: Arrivals,
     transport: Transport,
+    /// Interfaces to which packet sockets were bound when packets were last counted.
+    bound: BTreeSet<u32>,
     /// Packet counts at the start and at the end of each slice.
     pub(crate) counts: Vec<Counts>,
     /// Length of each slice, in seconds.
@@ -132,6 +135,7 @@ impl Watching {
             links: Vec::new(),
             arrivals: Arrivals::default(),
             transport,
+            bound: BTreeSet::new(),
             interface,
             family,
             namespace,
@@ -231,9 +235,8 @@ impl Watching {
         self.sleepers.tick(root, &self.threads);
         self.sockets.descriptors.glance(root);
         self.sockets.resolve(&self.namespace, self.sleepers.sockets());
-        let bound = self.sockets.packet_interfaces();
-        if !bound.is_empty() {
-            let namespace = &self.namespace;
+        if !self.bound.is_empty() {
+            let (namespace, bound) = (&self.namespace, &self.bound);
             self.arrivals.tick(|| {
                 let links = links(root, namespace);
                 let of_socket = links.iter().filter(|link| bound.contains(&link.index));
@@ -340,7 +343,8 @@ impl Watching {
         if self.counts.is_empty() {
             self.sockets.restart_packets(self.namespace.network.as_ref());
         }
-        let bound = self.sockets.packet_interfaces();
+        self.bound = self.sockets.packet_interfaces();
+        let bound = &self.bound;
         let tunnels = self.sockets.descriptors.tunnels();
         let has_links = !bound.is_empty() || !tunnels.is_empty();
         let links = if has_links { links(root, &self.namespace) } else { Vec::new() };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of all sockets in the namespace. A UDP socket or a listening TCP socket that is missing
-//! from them was closed: unlike a TCP connection, it may not be found if it is looked up alone,
-//! because others may have the same address.
+//! Lists of all sockets in the namespace. A socket that is missing from them was closed. A UDP
+//! socket or a listening TCP socket may not be found if it is looked up alone, because others may
+//! have the same address, and a TCP connection is looked up only when its turn comes.
 
 use super::watched::{State, state_of};
-use super::{Namespace, Sockets};
+use super::{Namespace, Sockets, TCP};
 use crate::procfs::net::parse_sockets;
 use linerate_linux::network::{InetProtocol, InetSocket, Network};
 use linerate_machine::Root;
@@ -63,14 +63,19 @@ impl Sockets {
         self.take_inet(sockets, is_start);
         if is_complete {
             self.note_absent(SocketKind::Udp, &listed);
+            self.neighbours.note_list(listed);
         }
     }
 
     /// Notes which sockets of a kind are missing from a complete list.
     pub(super) fn note_absent(&mut self, kind: SocketKind, listed: &BTreeSet<u64>) {
         for (inode, watched) in self.watched.iter_mut().filter(|(_, one)| one.kind == kind) {
-            watched.absences += u32::from(!listed.contains(inode));
-            watched.is_closed = watched.absences >= ABSENCES;
+            if listed.contains(inode) {
+                (watched.absences, watched.is_closed) = (0, false);
+            } else {
+                watched.absences += 1;
+                watched.is_closed |= watched.absences >= ABSENCES;
+            }
         }
     }
 
@@ -86,20 +91,27 @@ impl Sockets {
             InetProtocol::Tcp => ["tcp", "tcp6"],
             InetProtocol::Udp => ["udp", "udp6"],
         };
-        let mut udp = BTreeSet::new();
+        let mut inodes = BTreeSet::new();
         for file in files {
             let text = root.text(&namespace.file(file)).unwrap_or_default();
             for (listed, drops) in parse_sockets(&text, protocol) {
                 // Sockets without an inode belong to no program.
                 if listed.inode != 0 {
-                    udp.insert(u64::from(listed.inode));
+                    inodes.insert(u64::from(listed.inode));
                     let socket = InetSocket::of_listed(listed);
                     self.take_one(&socket, State { drops, ..state_of(&socket) }, is_start);
                 }
             }
         }
-        if protocol == InetProtocol::Udp && !udp.is_empty() {
-            self.note_absent(SocketKind::Udp, &udp);
+        if inodes.is_empty() {
+            return;
+        }
+        match protocol {
+            InetProtocol::Tcp => TCP.iter().for_each(|kind| self.note_absent(*kind, &inodes)),
+            InetProtocol::Udp => {
+                self.note_absent(SocketKind::Udp, &inodes);
+                self.neighbours.note_list(inodes);
+            }
         }
     }
 }

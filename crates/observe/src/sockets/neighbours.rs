@@ -35,6 +35,10 @@ pub(crate) struct Neighbours {
     /// Number of unsure sockets that turned out to be the program's.
     claimed: u64,
     is_begun: bool,
+    /// All sockets in the last two complete lists, the last one first.
+    lists: [BTreeSet<u64>; 2],
+    /// Whether sockets have been unsure since an earlier window, and none was listed in this one.
+    needs_list: bool,
 }
 
 /// A process that owns UDP sockets.
@@ -109,8 +113,30 @@ impl Neighbours {
         self.is_partial = read > most;
     }
 
-    /// Begins the next window.
+    /// Notes all UDP sockets of the namespace.
+    pub(super) fn note_list(&mut self, inodes: BTreeSet<u64>) {
+        self.lists = [inodes, std::mem::take(&mut self.lists[0])];
+        self.needs_list = false;
+    }
+
+    /// Returns whether a list would show that unsure sockets have been closed.
+    pub(super) fn needs_list(&self) -> bool {
+        self.needs_list
+    }
+
+    /// Begins the next window. Forgets sockets that have been closed: the kernel may leave out an
+    /// open one, but hardly from two lists in a row.
     pub(super) fn begin_window(&mut self, root: &Root) {
+        let Self { lists, .. } = self;
+        if lists.iter().all(|list| !list.is_empty()) {
+            let is_open = |inode: &u64| lists.iter().any(|list| list.contains(inode));
+            self.inodes.retain(is_open);
+            self.unknown.retain(is_open);
+            self.unsure.retain(|inode, _| is_open(inode));
+            self.owners.values_mut().for_each(|owner| owner.sockets.retain(is_open));
+            self.owners.retain(|_, owner| !owner.sockets.is_empty());
+        }
+        self.needs_list = !self.unsure.is_empty();
         for (&pid, owner) in &mut self.owners {
             owner.ran_ns = ran_ns(root, pid);
         }
@@ -220,6 +246,33 @@ mod tests {
         assert!(neighbours.are_idle(&root, 0));
         neighbours.take(10, 3);
         assert!(!neighbours.are_idle(&root, 1_000_000));
+    }
+
+    #[test]
+    fn sockets_that_were_closed_are_forgotten() {
+        let (folder, root) = root();
+        let mut neighbours = Neighbours::default();
+        neighbours.take(5, 1);
+        neighbours.begin(&root, 100);
+        // Another program's socket for one exchange.
+        neighbours.take(6, 1);
+        neighbours.note_list(BTreeSet::from([5, 6]));
+        assert!(!neighbours.needs_list());
+        neighbours.begin_window(&root);
+        assert!(neighbours.needs_list() && !neighbours.are_idle(&root, 1_000_000));
+        neighbours.note_list(BTreeSet::from([5]));
+        neighbours.begin_window(&root);
+        assert!(!neighbours.are_idle(&root, 1_000_000), "the list may have left it out");
+        neighbours.note_list(BTreeSet::from([5]));
+        neighbours.begin_window(&root);
+        assert!(!neighbours.needs_list() && neighbours.are_idle(&root, 0));
+        // The program's own socket remains, and its neighbour has ended.
+        fs::remove_dir_all(folder.path().join("proc/7")).unwrap();
+        assert!(!neighbours.are_idle(&root, 1_000_000));
+        neighbours.note_list(BTreeSet::from([8]));
+        neighbours.note_list(BTreeSet::from([8]));
+        neighbours.begin_window(&root);
+        assert!(neighbours.are_idle(&root, 0));
     }
 
     #[test]

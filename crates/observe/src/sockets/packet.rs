@@ -31,7 +31,9 @@ impl Sockets {
         let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
         let bound: Vec<&Watched> = packet.filter(|one| one.interface != 0).collect();
         let drops = bound.iter().map(|one| one.reported_drops()).sum::<Option<u64>>();
-        drops.filter(|_| bound.len() == self.packet_interfaces().len())
+        let open = bound.iter().filter(|one| !one.is_closed).map(|one| one.interface);
+        let interfaces: BTreeSet<u32> = open.clone().collect();
+        drops.filter(|_| open.count() == interfaces.len())
     }
 
     /// Returns the names of the interfaces to which the observed packet sockets are bound.
@@ -42,9 +44,11 @@ impl Sockets {
 
     /// Reads all packet sockets.
     pub(super) fn read_packet(&mut self, network: &Network, is_start: bool) {
-        let sockets = network.packet_sockets().unwrap_or_default();
+        let Ok(sockets) = network.packet_sockets() else { return };
         self.find_names(network, &sockets);
+        let listed = sockets.iter().map(|socket| u64::from(socket.inode)).collect();
         self.take_packet(sockets, is_start);
+        self.note_absent(SocketKind::Packet, &listed);
     }
 
     /// Finds the names of interfaces that the program created after the names were read.

@@ -161,7 +161,8 @@ impl Requests {
     /// outlast the slice in which they were found, and those are the ones with the longest waits.
     /// If none was found by a search, no client was waiting.
     fn restrict_to(&mut self, looks: &BTreeSet<u32>) {
-        self.in_rotation = None;
+        // Those that the program opened may last.
+        self.in_rotation = self.in_rotation.take().map(|[_, opened]| [Side::default(), opened]);
         self.readings.retain(|tick, _| looks.contains(tick));
         for &tick in looks {
             self.readings.entry(tick).or_default().is_read = true;

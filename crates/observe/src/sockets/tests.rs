@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+mod closed;
 mod kernel;
 
 use super::peers::{other_ends, owners_of};

@@ -7,6 +7,10 @@ use linerate_linux::network::{Network, UnixSocket};
 use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::BTreeMap;
 
+/// Number of lists in a row from which a closed socket is missing. The kernel may leave out an open
+/// one if others are closed while it writes a list.
+const ABSENCES: u32 = 2;
+
 /// The sockets, by inode.
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {
@@ -20,6 +24,8 @@ struct Watched {
     last: UnixSocket,
     /// Name of the server to which this socket is connected.
     server: Option<String>,
+    /// Number of lists in a row in which the socket was missing.
+    absences: u32,
     reads: u64,
     /// Bytes in the receive queue, summed over all readings.
     received: u64,
@@ -39,6 +45,7 @@ impl UnixSockets {
         self.is_listed = true;
         let names: BTreeMap<u32, &String> =
             sockets.iter().filter_map(|one| Some((one.inode, one.name.as_ref()?))).collect();
+        self.watched.values_mut().for_each(|watched| watched.absences += 1);
         for socket in sockets.iter().filter(|socket| is_owned(socket.inode.into())) {
             let peer = socket.peer.and_then(|peer| names.get(&peer));
             let server = peer.filter(|_| socket.name.is_none()).map(|name| (*name).clone());
@@ -99,9 +106,14 @@ impl UnixSockets {
         };
         let found = self.watched.iter().filter(|(_, watched)| is_shown(watched)).map(counts);
         let found = found.collect();
-        self.watched.retain(|inode, _| owners.contains_key(inode));
+        self.watched
+            .retain(|inode, watched| owners.contains_key(inode) && watched.absences < ABSENCES);
         for watched in self.watched.values_mut() {
-            *watched = Watched { server: watched.server.take(), ..Watched::new(&watched.last) };
+            *watched = Watched {
+                server: watched.server.take(),
+                absences: watched.absences,
+                ..Watched::new(&watched.last)
+            };
         }
         found
     }
@@ -112,6 +124,7 @@ impl Watched {
         Self {
             last: socket.clone(),
             server: None,
+            absences: 0,
             reads: 0,
             received: 0,
             received_max: 0,
@@ -122,6 +135,7 @@ impl Watched {
 
     fn take(&mut self, socket: &UnixSocket, server: Option<String>) {
         self.reads += 1;
+        self.absences = 0;
         self.received += u64::from(socket.receive_queue);
         self.received_max = self.received_max.max(socket.receive_queue.into());
         self.waited += u64::from(socket.receive_queue > 0);
@@ -200,5 +214,14 @@ mod tests {
         assert_eq!((of(inode(&client)).peer_pid, of(inode(&client)).pid), (Some(9), 7));
         // The next window begins without readings.
         assert_eq!(sockets.finish(&owners, &BTreeMap::new())[0].reads, Some(0));
+        // Closed sockets are forgotten, even if they are not known to have lost their owner.
+        let closed = inode(&client);
+        drop(client);
+        for _ in 0..ABSENCES {
+            assert!(sockets.has(closed));
+            sockets.read(&network, |inode| owners.contains_key(&inode));
+            sockets.finish(&owners, &BTreeMap::new());
+        }
+        assert!(!sockets.has(closed) && sockets.has(inode(&server)));
     }
 }

@@ -32,9 +32,11 @@ pub(super) struct Watched {
     pub(super) first: Option<State>,
     pub(super) last: State,
     pub(super) is_closed: bool,
-    /// Number of complete lists in a row in which the socket was missing. Not used for TCP
-    /// connections.
+    /// Number of complete lists in a row in which the socket was missing.
     pub(super) absences: u32,
+    /// Whether the kernel does not find this listening socket at its address, because another one
+    /// listens there too.
+    pub(super) is_hidden: bool,
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
     pub(super) receive_queue_max: u64,
@@ -133,6 +135,7 @@ impl Watched {
             last: state.clone(),
             is_closed: false,
             absences: 0,
+            is_hidden: false,
             reads: 0,
             receive_queue: 0,
             receive_queue_max: 0,
@@ -183,6 +186,11 @@ impl Watched {
     /// Returns whether the kernel can be asked about this socket alone.
     pub(super) fn can_be_queried(&self) -> bool {
         self.last.inet.as_ref().is_some_and(InetSocket::can_be_queried)
+    }
+
+    /// Returns whether the socket is open and has not turned out to be hidden by another one.
+    pub(super) fn has_turn(&self) -> bool {
+        !self.is_closed && !self.is_hidden
     }
 
     /// Returns the number of the last reading of a TCP connection.

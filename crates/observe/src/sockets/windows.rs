@@ -24,9 +24,12 @@ impl Sockets {
         {
             self.take_tcp(tcp, Moment::Start, true);
         }
+        // The descriptors were searched before, so that the newest connections are missing.
+        self.looks.clear();
         if is_new || self.has(SocketKind::Udp) {
             self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, true);
         }
+        self.read_listed_xdp(network, true);
         // The window begins with this reading, which is one of its readings.
         self.watched.values_mut().for_each(Watched::begin_with_last);
         self.census.begin_window();
@@ -72,7 +75,10 @@ impl Sockets {
         self.census.begin_window();
         self.looks.clear();
         self.exchanges.begin_window();
-        self.neighbours.begin_window(root);
+        // The processes that own the others' sockets may have thousands of threads.
+        if self.has(SocketKind::Udp) {
+            self.neighbours.begin_window(root);
+        }
         if self.owners.len() > DESCRIPTORS_MAX {
             // Most entries are for closed sockets; the next search finds the open ones again.
             self.owners.clear();

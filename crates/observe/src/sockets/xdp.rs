@@ -4,7 +4,7 @@
 use super::watched::{State, Watched};
 use super::{Namespace, Sockets};
 use crate::sleep::socket_inode;
-use linerate_linux::network::XdpSocket;
+use linerate_linux::network::{Network, XdpSocket};
 use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
@@ -24,6 +24,15 @@ impl Sockets {
         let sockets = listed.filter(|listed| !listed.is_empty());
         let sockets = sockets.unwrap_or_else(|| self.mapped(root));
         self.take_xdp(sockets, is_start);
+    }
+
+    /// Adds a reading of the known XDP sockets, if the kernel lists them.
+    pub(super) fn read_listed_xdp(&mut self, network: &Network, is_start: bool) {
+        if self.has(SocketKind::Xdp)
+            && let Ok(sockets) = network.xdp_sockets()
+        {
+            self.take_xdp(sockets, is_start);
+        }
     }
 
     /// Returns the sockets that the processes have mapped, and that are in no list.
