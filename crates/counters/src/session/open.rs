@@ -262,15 +262,13 @@ impl<'a> Opening<'a> {
                 Err(refusal) => self.outcomes[event] = Err(refusal),
             }
         }
-        let Some(target) = self.groups.first_target().filter(|_| !able.is_empty()) else {
-            return Packing::default();
-        };
         let request =
             |&event: &usize| self.leader(self.events[event].selector, self.manners[event], false);
         let packer = Packer {
             opener: self.opener,
-            target,
             requests: &able.iter().map(request).collect::<Vec<_>>(),
+            // Each of these events could be opened on its target.
+            targets: &able.iter().filter_map(|&event| self.trial_target(event)).collect::<Vec<_>>(),
             is_watchdog_on: able.len() > 1 && self.is_watchdog_on(),
             base: able.iter().position(|&event| Some(event) == self.options.scale_by),
             sessions: self.options.sessions.max(1),
@@ -287,9 +285,18 @@ impl<'a> Opening<'a> {
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
+    /// Returns the target on which to open an event on a trial basis: the first on which it is
+    /// counted. Some units exist only on some CPUs, and their events cannot be opened elsewhere.
+    fn trial_target(&self, event: usize) -> Option<Target> {
+        let cpus = self.counted_cpus(event).ok().flatten();
+        cpus.and_then(|cpus| cpus.first().copied())
+            .map(Target::Cpu)
+            .or_else(|| self.groups.first_target())
+    }
+
     /// Returns the best modes in which the kernel permits an event to be opened.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
-        let Some(target) = self.groups.first_target() else {
+        let Some(target) = self.trial_target(event) else {
             return Err(Refusal::NoTarget);
         };
         let request = self.leader(self.events[event].selector, self.manners[event], false);

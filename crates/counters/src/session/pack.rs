@@ -36,15 +36,16 @@ struct Trial {
     /// Set if not even the first event fits as often as it is counted; it is then alone.
     is_full: bool,
     members: Vec<perf::Event>,
+    target: Target,
     leader: perf::Event,
 }
 
 /// Packs events into sets by opening them on a trial basis.
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
-    pub(super) target: Target,
-    /// Requests, each of which can be opened alone.
+    /// Requests, each of which can be opened alone, on its target.
     pub(super) requests: &'a [Request],
+    pub(super) targets: &'a [Target],
     pub(super) is_watchdog_on: bool,
     /// Index of the event that should always be counted, if possible.
     pub(super) base: Option<usize>,
@@ -94,11 +95,12 @@ impl Packer<'_> {
             // The event could be opened alone before. If it no longer can be, it is omitted, and
             // the session reports why.
             let leader = Request { enable_on_exec: true, ..self.requests[event] };
-            let Ok(leader) = self.opener.open(&leader, self.target, None) else {
+            let target = self.targets[event];
+            let Ok(leader) = self.opener.open(&leader, target, None) else {
                 continue;
             };
             let (events, members) = (vec![event], Vec::new());
-            let mut trial = Trial { events, is_full: false, members, leader };
+            let mut trial = Trial { events, is_full: false, members, target, leader };
             if self.is_watchdog_on {
                 let watchdog = Request { selector: WATCHDOG, ..self.member(event) };
                 self.adds_times(1, &watchdog, &mut trial);
@@ -142,7 +144,7 @@ impl Packer<'_> {
         let before = trial.members.len();
         let mut add = || {
             let has_room = trial.members.len() + 1 < GROUP_MAX;
-            let open = || self.opener.open(request, self.target, Some(&trial.leader)).ok();
+            let open = || self.opener.open(request, trial.target, Some(&trial.leader)).ok();
             has_room.then(open).flatten().map(|member| trial.members.push(member)).is_some()
         };
         let fits = (0..times).all(|_| add());
