@@ -38,6 +38,9 @@ const CGROUP: &str = "cgroup ";
 /// Name of the only strand if perf counted all programs on CPUs.
 const SYSTEM_WIDE: &str = "system wide";
 
+/// Units of counts.
+const UNITS: [&str; 5] = ["", "msec", "ns", "Joules", "MiB"];
+
 /// Field separators, most likely first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
 
@@ -351,10 +354,11 @@ fn fields(line: &str, separator: char) -> Option<Row> {
 }
 
 /// Returns whether a field behind the event is the name of a control group rather than a variance
-/// or a time.
-fn is_cgroup(field: &str) -> bool {
-    let is_variance = field.strip_suffix('%').is_some_and(|percent| number(percent).is_some());
-    !field.is_empty() && !is_variance && number(field).is_none()
+/// or a time. The unit must be one of perf's, because the measured program may print rows of its
+/// own.
+fn is_cgroup(field: &str, unit: &str) -> bool {
+    let is_name = field == "/" || field.contains(|c: char| c.is_alphabetic());
+    UNITS.contains(&unit) && is_name && !field.contains('%') && number(field).is_none()
 }
 
 /// Parses a row whose count is the field at `at`; `None` if the field is not a count.
@@ -364,7 +368,7 @@ fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     if number(unit).is_some() || !is_event(event) {
         return None;
     }
-    let cgroup = fields.get(at + 3).filter(|field| is_cgroup(field)).map(|&name| name.to_owned());
+    let cgroup = fields.get(at + 3).filter(|field| is_cgroup(field, unit)).map(|&name| name.to_owned());
     let behind = at + 3 + usize::from(cgroup.is_some());
     let has_variance = fields.get(behind)?.ends_with('%');
     let [time, share] = [0, 1].map(|next| fields.get(behind + next + usize::from(has_variance)));

@@ -124,7 +124,7 @@ fn packets_are_those_of_all_strands_together() {
     for strand in &report.strands {
         assert_eq!(strand.packets, None);
         let why = strand.instructions_per_packet.reason.clone().expect("a reason");
-        assert!(why.contains("all strands together"), "{why}");
+        assert!(why.contains("total of all strands"), "{why}");
     }
 }
 
@@ -193,4 +193,11 @@ fn control_groups_and_caches_are_kept_apart() {
     assert_eq!((report.strands.len(), report.faults.len()), (2, 0));
     assert_eq!(report.strands[1].name.as_deref(), Some("cgroup a/b"));
     assert_eq!(value(&report.strands[1], "cycles"), Some(200.0));
+    // Rows of the measured program.
+    for own in ["10,foo,bar,baz,123,45", "10,,bar,4-4,123,45"] {
+        assert!(!is_its_own(own), "{own}");
+        let report = read(&format!("{own}\n300,,cycles,7,100.00,,\n"), Some(1e6), None);
+        let report = report.expect("events");
+        assert_eq!((report.strands.len(), report.faults.len()), (1, 1), "{own}");
+    }
 }

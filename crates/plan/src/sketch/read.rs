@@ -257,8 +257,8 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
-    let are_groups = report.strands.iter().any(|strand| strand.label().starts_with("cgroup "));
-    if are_groups && report.strands.len() > 1 {
+    let group = report.strands.first().and_then(cgroup);
+    if report.strands.iter().any(|strand| cgroup(strand) != group) {
         let reason = "perf counted several control groups, which may contain each other: import \
                       the counts of one"
             .to_owned();
@@ -272,6 +272,10 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     // default.
     let are_cpus = report.strands.iter().any(is_cpu);
     let times = Some(counts("task_clock_ns")).filter(|times| !times.is_empty() && !are_cpus);
+    // The clock of a control group runs while its tasks do. Idle CPUs belong to the root group.
+    let is_group = group.as_deref().is_some_and(|group| group != "/");
+    let clocks = || Some(counts("cpu_clock_ns")).filter(|times| !times.is_empty() && is_group);
+    let times = times.or_else(clocks);
     // The clock of the record is that of its ticks, such as those of the TSC. A core may run faster
     // or more slowly, so that only the user knows how long its cycles were.
     let cycles = || known.clock_ghz.map(|ghz| counts("cycles").iter().map(|n| n / ghz).collect());
@@ -321,6 +325,13 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         frame_bytes: None,
         notes,
     })
+}
+
+/// Returns the control group of a strand of `perf stat`, without the CPU that may follow.
+fn cgroup(strand: &StrandCounts) -> Option<String> {
+    let label = strand.label();
+    let group = label.strip_prefix("cgroup ")?;
+    Some(group.split(' ').next().unwrap_or(group).to_owned())
 }
 
 /// Returns whether a strand of `perf stat` is a CPU, a core or a larger part of the machine, as in

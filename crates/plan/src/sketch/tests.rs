@@ -321,6 +321,28 @@ fn control_groups_that_may_contain_each_other_are_not_added_up() {
     assert_eq!(sketch(&record, "p", known).expect("one group").ns_per_packet(), 1000.0);
 }
 
+/// perf counts control groups on whole CPUs, by default with their `cpu-clock`.
+#[test]
+fn the_clock_of_a_control_group_is_its_cpu_time() {
+    let known = Known { packets: Some(1e6), ..Known::default() };
+    let counts = [("cpu_clock_ns", 1e9), ("duration_time_ns", 2e9)];
+    let mut record = perf(&[&counts, &counts], None);
+    let name = |record: &mut Record, names: [&str; 2]| {
+        let Body::Strands(report) = &mut record.body else { panic!("strands") };
+        for (strand, name) in report.strands.iter_mut().zip(names) {
+            strand.name = Some(name.to_owned());
+        }
+    };
+    name(&mut record, ["cgroup a CPU0", "cgroup a CPU1"]);
+    assert_eq!(sketch(&record, "p", known).expect("one group").ns_per_packet(), 2000.0);
+    name(&mut record, ["cgroup / CPU0", "cgroup / CPU1"]);
+    let error = sketch(&record, "p", known).expect_err("idle CPUs belong to the root group");
+    assert!(error.to_string().contains("while these idle"), "{error}");
+    name(&mut record, ["cgroup a CPU0", "cgroup b CPU0"]);
+    let error = sketch(&record, "p", known).expect_err("two groups");
+    assert!(error.to_string().contains("several control groups"), "{error}");
+}
+
 /// Names, states and packets of nodes.
 type Nodes<'a> = &'a [(&'a str, &'a str, u64)];
 
