@@ -70,14 +70,10 @@ pub(crate) fn assemble(
     }
     let mut cpus = watching.cpus.finish(root);
     add_functions(&mut cpus, profiled.cpus);
-    // What takes long and changes slowly is not read in consecutive windows.
+    // Consecutive windows are short: they leave out what takes long or needs many readings.
     let is_one = watching.windows == Windows::One;
     let at_end = if is_one { &watching.family.pids[..] } else { &[] };
-    let other_ends = match watching.windows {
-        Windows::One => watching.sockets.peers(root, watching.namespace.network.as_ref()),
-        Windows::Many => BTreeMap::new(),
-    };
-    // Consecutive windows have too few readings.
+    let other_ends = if is_one { other_ends(root, watching) } else { BTreeMap::new() };
     let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s)).flatten();
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
@@ -186,6 +182,11 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
     (all.iter().enumerate().map(activity).collect(), left_out)
+}
+
+/// Returns the process at the other end of each connection, by inode.
+fn other_ends(root: &Root, watching: &Watching) -> BTreeMap<u64, u32> {
+    watching.sockets.peers(root, watching.namespace.network.as_ref())
 }
 
 /// Returns the processes at the other end of connections, most CPU time first.

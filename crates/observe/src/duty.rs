@@ -24,9 +24,12 @@ impl Duty {
         Self { limit, off_for: 0, began_ns: now_ns, on_since_ns: now_ns, covered_ns: 0 }
     }
 
-    /// Begins the window: forgets the time before it.
-    pub(crate) fn begin_window(&mut self, now_ns: u64) {
+    /// Begins the window: forgets the time and the events before it. Events are on in its first
+    /// slice, since a short window has few others. Returns whether they were off.
+    #[must_use]
+    pub(crate) fn begin_window(&mut self, now_ns: u64) -> bool {
         (self.began_ns, self.on_since_ns, self.covered_ns) = (now_ns, now_ns, 0);
+        std::mem::take(&mut self.off_for) > 0
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -71,13 +74,14 @@ mod tests {
     fn what_came_before_the_window_does_not_count() {
         let mut duty = Duty::new(1000, 0);
         duty.end_slice(2000, 1000);
-        duty.begin_window(1000);
+        assert!(!duty.is_on() && duty.begin_window(1000));
+        assert!(duty.is_on());
         assert_eq!(duty.scale(), 1.0, "nothing is known yet");
-        for (events, now) in [(0, 1100), (0, 1200), (10, 1300)] {
+        for (events, now) in [(2000, 1100), (0, 1200), (0, 1300)] {
             duty.end_slice(events, now);
         }
-        assert!(duty.is_on());
         assert_eq!(duty.scale(), 3.0);
+        assert!(duty.is_on() && !duty.begin_window(1300));
     }
 
     #[test]

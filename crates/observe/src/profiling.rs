@@ -23,7 +23,7 @@ pub(crate) struct Profiling {
     /// Number of threads passed to both the sampler and the tracer.
     handed: usize,
     /// For the start and the end of each slice, whether counters and samples were read too far
-    /// apart.
+    /// apart. The first window starts late: samples are taken while it is prepared.
     is_late: Vec<bool>,
     unread: Vec<Unread>,
 }
@@ -52,7 +52,7 @@ impl Profiling {
         let (tracing, refused) = Tracing::start(&ids, &cpus);
         unread.extend(refused);
         let tracing = Some(tracing);
-        Self { sampler, tracing, handed: ids.len(), is_late: vec![false], unread }
+        Self { sampler, tracing, handed: ids.len(), is_late: vec![true], unread }
     }
 
     /// Starts sampling for consecutive windows, without tracing: the scheduler tracepoints would
@@ -65,7 +65,7 @@ impl Profiling {
         };
         let extent = Extent { has_registers: false, recent: RECENT, history: HISTORY };
         let (sampler, unread) = Sampler::start_with(extent, &ids, &cpus, ids.len());
-        Self { sampler, tracing: None, handed: ids.len(), is_late: vec![false], unread }
+        Self { sampler, tracing: None, handed: ids.len(), is_late: vec![true], unread }
     }
 
     /// Begins the first window of the traces.

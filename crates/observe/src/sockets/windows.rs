@@ -14,10 +14,17 @@ impl Sockets {
     /// Begins the first window: what the sockets counted since [`Sockets::look`] found them is not
     /// in it. Searches no descriptors, since that may take long.
     pub(crate) fn restart(&mut self, root: &Root, namespace: &Namespace) {
-        let Some(network) = &namespace.network else { return };
         self.watched.values_mut().for_each(Watched::begin_window);
         self.census.begin_window();
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
+        let Some(network) = &namespace.network else {
+            if is_new || self.has(SocketKind::Udp) {
+                self.take_listed(root, namespace, InetProtocol::Udp, true);
+            }
+            self.watched.values_mut().for_each(Watched::begin_with_last);
+            self.neighbours.begin_window(root);
+            return;
+        };
         let has_tcp = self.has(SocketKind::Tcp) || self.has(SocketKind::TcpListen);
         if (is_new || has_tcp)
             && let Some(tcp) = listing::list(network, InetProtocol::Tcp)
@@ -53,6 +60,10 @@ impl Sockets {
             let is_new = |inode: &u64| !self.owners.contains_key(inode);
             let new: BTreeSet<u64> = lost.map(|(inode, _)| *inode).filter(is_new).collect();
             self.owners.extend(owners_of(root, &new, usize::MAX));
+            // Do not search again for owners that cannot be read.
+            new.into_iter().for_each(|inode| {
+                self.owners.entry(inode).or_insert(0);
+            });
         }
         let owners = &self.owners;
         let counts = |(inode, watched): (&u64, &Watched)| {

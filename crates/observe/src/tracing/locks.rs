@@ -123,7 +123,9 @@ impl Locks {
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.end_slice(now_ns);
         self.threads.iter_mut().for_each(|thread| thread.waits.ns = 0);
-        self.duty.begin_window(now_ns);
+        if self.duty.begin_window(now_ns) {
+            self.switch(true);
+        }
     }
 
     pub(super) fn end_slice(&mut self, now_ns: u64) {
@@ -145,12 +147,17 @@ impl Locks {
         let was_on = self.duty.is_on();
         self.duty.end_slice(waits, now_ns);
         if was_on != self.duty.is_on() {
-            for thread in &mut self.threads {
-                thread.waits.gap();
-                for event in [&thread.begin, &thread.end] {
-                    // Enabling or disabling the event fails if the thread has ended.
-                    let _ = if was_on { event.disable() } else { event.enable() };
-                }
+            self.switch(!was_on);
+        }
+    }
+
+    /// Switches the events on or off.
+    fn switch(&mut self, is_on: bool) {
+        for thread in &mut self.threads {
+            thread.waits.gap();
+            for event in [&thread.begin, &thread.end] {
+                // Enabling or disabling the event fails if the thread has ended.
+                let _ = if is_on { event.enable() } else { event.disable() };
             }
         }
     }

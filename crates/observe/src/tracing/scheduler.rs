@@ -123,7 +123,9 @@ impl Scheduler {
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.end_slice(now_ns);
         self.waits.begin_window();
-        self.duty.begin_window(now_ns);
+        if self.duty.begin_window(now_ns) {
+            self.switch(true);
+        }
     }
 
     pub(super) fn watch(&mut self, tid: u32) {
@@ -154,10 +156,15 @@ impl Scheduler {
             self.waits.take(&gap);
         }
         if was_on != self.duty.is_on() {
-            for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
-                // Enabling or disabling the event fails if the CPU has gone offline.
-                let _ = if was_on { event.disable() } else { event.enable() };
-            }
+            self.switch(!was_on);
+        }
+    }
+
+    /// Switches the events on or off.
+    fn switch(&self, is_on: bool) {
+        for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
+            // Enabling or disabling the event fails if the CPU has gone offline.
+            let _ = if is_on { event.enable() } else { event.disable() };
         }
     }
 

@@ -93,7 +93,9 @@ impl Tally {
         self.end_slice(now_ns);
         self.values.clear();
         self.counted.iter_mut().for_each(|counted| counted.before = counted.events);
-        self.duty.begin_window(now_ns);
+        if self.duty.begin_window(now_ns) {
+            self.switch(true);
+        }
     }
 
     pub(super) fn end_slice(&mut self, now_ns: u64) {
@@ -114,13 +116,15 @@ impl Tally {
         let was_on = self.duty.is_on();
         self.duty.end_slice(events, now_ns);
         if was_on != self.duty.is_on() {
-            for counted in &self.counted {
-                // Enabling or disabling the event fails if the thread has ended.
-                let _ = match was_on {
-                    true => counted.event.disable(),
-                    false => counted.event.enable(),
-                };
-            }
+            self.switch(!was_on);
+        }
+    }
+
+    /// Switches the events on or off.
+    fn switch(&self, is_on: bool) {
+        for counted in &self.counted {
+            // Enabling or disabling the event fails if the thread has ended.
+            let _ = if is_on { counted.event.enable() } else { counted.event.disable() };
         }
     }
 

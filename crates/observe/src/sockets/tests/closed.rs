@@ -89,3 +89,28 @@ fn waits_on_connections_that_last_count_for_all_if_those_of_clients_are_brief() 
     assert_eq!((counts.readings, counts.pending_mean), (10, 10.0));
     assert!((counts.awaiting_mean - 50.0).abs() < 10.0, "{}", counts.awaiting_mean);
 }
+
+#[test]
+fn drops_before_the_window_do_not_count_where_sockets_are_read_from_proc() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = Root::new(folder.path());
+    let namespace = Namespace::of(&root, Some(7), &mut Vec::new());
+    assert!(namespace.network.is_none());
+    let put = |drops: u32| {
+        let text = format!(
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  \
+             timeout inode ref pointer drops\n  1: 00000000:14E9 00000000:0000 07 \
+             00000000:00000000 00:00000000 00000000     0        0 9 2 0000000000000000 {drops}\n"
+        );
+        crate::tree::put(&root, "proc/7/net/udp", &text);
+    };
+    let mut sockets = watching();
+    put(5);
+    sockets.take_listed(&root, &namespace, InetProtocol::Udp, true);
+    put(50);
+    sockets.restart(&root, &namespace);
+    put(53);
+    sockets.take_listed(&root, &namespace, InetProtocol::Udp, false);
+    let found = sockets.finish(&root, &BTreeMap::new());
+    assert_eq!((found.len(), found[0].drops, found[0].reads), (1, Some(3), Some(2)));
+}
