@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// Measure TCP and UDP streams, and find what limits them
     Stream(StreamArgs),
-    /// Measure what share of TCP processing is checksums and copies, in five traffic patterns
+    /// Measure how much of TCP processing is checksums and copies, in five traffic patterns
     Tcp(TcpArgs),
     /// Show what this machine can measure, and the commands that unlock the rest
     Doctor(DoctorArgs),

@@ -238,7 +238,7 @@ fn a_format_that_would_be_ignored_is_refused() {
         &["why", "--every", "1s", "1"],
     ] {
         let said = refused(&[arguments, &["--format", "csv"]].concat());
-        assert!(said.contains(arguments[1]) && said.contains("leave out --format"), "{said}");
+        assert!(said.contains(arguments[1]) && said.contains("drop --format"), "{said}");
     }
     let done = linerate(&["stat", "--list", "--format", "csv"]);
     assert_eq!((done.status, done.stdout.as_str()), (Some(125), ""), "{done:?}");
