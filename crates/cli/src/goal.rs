@@ -7,6 +7,27 @@ use linerate_record::Figure;
 use linerate_record::run::RunReport;
 use linerate_record::units::{Kpps, Nanos};
 
+/// Advice if a latency has no usable interval: of `run`, and of `tune`, whose rounds have a fixed
+/// length.
+pub(crate) struct Advice {
+    /// Why there is no interval, and what to do.
+    pub(crate) short: &'static str,
+    /// What to do if the limit is within the interval.
+    pub(crate) unclear: &'static str,
+}
+
+impl Advice {
+    pub(crate) const RUN: Self = Self {
+        short: "the run is too short for an interval of the latency (--time)",
+        unclear: "measure for longer (--time)",
+    };
+    pub(crate) const TUNE: Self = Self {
+        short: "too few rounds timed enough packets for an interval of the latency; measure the \
+                file with `linerate run`",
+        unclear: "measure the file for longer with `linerate run`",
+    };
+}
+
 /// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
 /// interval of the latency, or this interval is unknown, the result is an error (cannot tell), but
 /// `No` if `met` is.
@@ -14,6 +35,7 @@ pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
     limit_ns: Option<f64>,
+    advice: &Advice,
 ) -> Result<Answer, Failure> {
     let Some(limit_ns) = limit_ns else { return Ok(met) };
     // If the rate goal is missed, the latency cannot change the answer.
@@ -25,15 +47,15 @@ pub(crate) fn is_prompt(
         return cannot_tell(p99.reason.as_deref().unwrap_or("not measured"));
     };
     if p99.low.is_none() || p99.high.is_none() {
-        return cannot_tell("the run is too short for an interval of the latency (--time)");
+        return cannot_tell(advice.short);
     }
     if let Some((low, high)) = within(limit_ns, p99) {
         return cannot_tell(&format!(
-            "{} is within the confidence interval of the measured latency, {} to {}; measure for \
-             longer (--time)",
+            "{} is within the confidence interval of the measured latency, {} to {}; {}",
             Nanos(limit_ns),
             Nanos(low),
-            Nanos(high)
+            Nanos(high),
+            advice.unclear
         ));
     }
     let (answer, verb) = match p99_ns <= limit_ns {
@@ -116,19 +138,34 @@ mod tests {
     fn a_goal_within_the_interval_is_neither_met_nor_missed() {
         let of = |goal| status(reaches(Some(goal), &hundred("kpps"), &fixtures::run()));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
-        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit)));
+        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit), &Advice::RUN));
         assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
     }
 
     #[test]
     fn a_missed_goal_is_missed_whatever_the_latency() {
-        let of = |met, figure: &Figure| status(is_prompt(met, figure, Some(100.0)));
+        let of = |met, figure: &Figure| status(is_prompt(met, figure, Some(100.0), &Advice::RUN));
         let absent = Figure::absent("ns", Tier::Sw, "a test", "too few samples");
         let short = Figure { low: None, ..hundred("ns") };
         for unclear in [hundred("ns"), absent, short] {
             assert_eq!((of(Answer::Done, &unclear), of(Answer::No, &unclear)), (2, 1));
         }
-        assert_eq!(status(is_prompt(Answer::No, &hundred("ns"), Some(110.0))), 1);
+        let missed = is_prompt(Answer::No, &hundred("ns"), Some(110.0), &Advice::RUN);
+        assert_eq!(status(missed), 1);
+    }
+
+    /// `--time` does not change the rounds of `tune`.
+    #[test]
+    fn tune_does_not_advise_a_longer_time() {
+        let short = Figure { low: None, ..hundred("ns") };
+        for figure in [short, hundred("ns")] {
+            let text = |advice| match is_prompt(Answer::Done, &figure, Some(100.0), advice) {
+                Err(failure) => failure.to_string(),
+                Ok(_) => panic!("the interval contains the limit, or there is none"),
+            };
+            assert!(text(&Advice::RUN).contains("--time"));
+            assert!(!text(&Advice::TUNE).contains("--time"));
+        }
     }
 
     #[test]

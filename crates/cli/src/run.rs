@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         return Err(Failure::new(INTERRUPTED));
     }
     let met = goal::reaches(loaded.goal_kpps, &rate, run)?;
-    goal::is_prompt(met, &p99, common.p99)
+    goal::is_prompt(met, &p99, common.p99, &goal::Advice::RUN)
 }
 
 /// Opens the path's interfaces, if it has any, and then drops the privilege to open more.

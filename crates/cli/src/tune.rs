@@ -112,7 +112,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         return Err(Failure::new(INTERRUPTED));
     }
     let met = goal::reaches(loaded.goal_kpps, rate, &tune.tuned)?;
-    goal::is_prompt(met, p99, common.p99)
+    goal::is_prompt(met, p99, common.p99, &goal::Advice::TUNE)
 }
 
 /// Limits the CPU list to the number of workers that a path can have, and to the CPU quota, but at
