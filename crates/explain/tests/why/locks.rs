@@ -118,3 +118,26 @@ fn a_busy_thread_with_an_idle_twin_may_have_all_the_flows() {
     assert_eq!(finding.cause, SingleThread, "{}", finding.sentence);
     assert!(finding.sentence.contains(&format!("named {name} is idle")), "{}", finding.sentence);
 }
+
+#[test]
+fn sleeps_that_cannot_be_read_may_be_waits_for_a_lock() {
+    let with = |is_unread: bool| {
+        let mut seen = crate::seeds::user_lock();
+        for thread in &mut seen.threads {
+            thread.asleep_on.clear();
+            thread.samples = 2000;
+            thread.functions =
+                crate::example::functions(&[("libc.so.6", "pthread_mutex_lock", 0.25)]);
+        }
+        if is_unread {
+            seen.unread.push(linerate_record::why::Unread {
+                what: "system_calls_asleep".to_owned(),
+                reason: "by hand".to_owned(),
+                fix: None,
+            });
+        }
+        explain(&seen).swap_remove(0).sentence
+    };
+    assert!(with(true).contains("user_lock"), "{}", with(true));
+    assert!(!with(false).contains("user_lock"), "{}", with(false));
+}

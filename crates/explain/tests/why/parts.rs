@@ -130,8 +130,17 @@ fn a_full_link_of_the_machine_itself_is_named() {
     }
     // A backup fills the link.
     let mut other = on_link("igb", 980);
-    other.sockets[0].tcp.as_mut().unwrap().segments_out = 1_000;
+    let tcp = other.sockets[0].tcp.as_mut().unwrap();
+    (tcp.segments_out, tcp.bytes_acked) = (1_000, 1_000_000);
     assert_ne!(explain(&other)[0].cause, NothingWrong);
+    // It fills the link with a few large packets, and the program sends many small ones.
+    let mut small = on_link("igb", 980);
+    let packets = small.interfaces[0].tx_packets;
+    small.interfaces[0].tx_packets = packets + packets / 2;
+    let tcp = small.sockets[0].tcp.as_mut().unwrap();
+    (tcp.segments_out, tcp.bytes_acked) = (packets / 2, 10 * (packets / 2));
+    let finding = &explain(&small)[0];
+    assert!(!finding.sentence.contains("the link of eth0"), "{}", finding.sentence);
 }
 
 #[test]

@@ -181,3 +181,23 @@ fn a_group_of_sleeping_threads_does_not_hide_what_holds_it_up() {
     assert_doubt(&seen, "2 threads sleep in futex most of the time");
     assert_doubt(&seen, "Its threads sleep in fdatasync (/var/lib/pg_wal/1) 45 % of the time");
 }
+
+#[test]
+fn a_client_that_left_is_noted_next_to_streams() {
+    let mut seen = tcp_server(&[]);
+    let stream = TcpCounts {
+        bytes_acked: 5_000_000,
+        bytes_received: 100,
+        segments_out: 3_500,
+        segments_in: 1_800,
+        app_limited_share: 1.0,
+        ..TcpCounts::default()
+    };
+    seen.sockets.extend((1..=200).map(|number| client(number, stream.clone())));
+    let sentence = |seen: &Observation| explain(seen).swap_remove(0).sentence;
+    assert!(sentence(&seen).contains("sends all that it has to send"), "{}", sentence(&seen));
+    let closed = TcpCounts { rwnd_limited_s: 5.0, busy_s: 5.0, ..TcpCounts::default() };
+    seen.sockets.push(SocketCounts { send_queue_mean: 12_000.0, ..client(0, closed) });
+    assert!(sentence(&seen).contains("sends all that it has to send"), "{}", sentence(&seen));
+    assert!(sentence(&seen).contains("On 1 connection, the peer does not"), "{}", sentence(&seen));
+}

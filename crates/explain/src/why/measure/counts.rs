@@ -206,7 +206,7 @@ pub(super) fn asleep_on_futex(facts: &Facts<'_>) -> Option<Estimate> {
 
 /// Returns the mean fraction of time that working threads sleep on locks: on mutexes or, if all
 /// threads together use one CPU, on any futex that several threads share, because an interpreter's
-/// lock is a condition variable. `None` if most of their futexes are not identified.
+/// lock is a condition variable. `None` if most of their futexes, or all sleeps, are unknown.
 pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
     /// Minimum fraction of readings with a pending request for clients to count as always waiting.
     const PENDING: f64 = 0.9;
@@ -223,7 +223,9 @@ pub(super) fn asleep_on_mutex(facts: &Facts<'_>) -> Option<f64> {
     let all = time(|sleep| sleep.on.contains("futex"));
     let known = time(|sleep| sleep.on.contains("futex") && sleep.object.is_some());
     let locks = if take_turns { shared_futexes(&working) } else { time(is_at_mutex) };
-    (2.0 * known >= all).then(|| locks / working.len().max(1) as f64)
+    let is_read = working.iter().any(|thread| !thread.asleep_on.is_empty())
+        || !facts.is_unread("system_calls_asleep");
+    (is_read && 2.0 * known >= all).then(|| locks / working.len().max(1) as f64)
 }
 
 /// Returns the total time, as a sum of fractions, that the threads sleep on futexes that at least

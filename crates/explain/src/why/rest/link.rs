@@ -30,20 +30,25 @@ const VIRTUAL: [&str; 12] = [
 /// its traffic, with its speed; `None` if there is none. If the user requested a line rate, that
 /// counts instead.
 pub(in super::super) fn full_link(facts: &Facts<'_>) -> Option<String> {
-    /// Minimum part of the packets of the full direction that are the program's.
+    /// Minimum part of the full direction that is the program's: of the bytes, or of the packets if
+    /// the program's bytes are not counted.
     const OWN: f64 = 0.3;
     if facts.observation.watched.line_bits_per_s.is_some() {
         return None;
     }
-    let [received, sent] = own_packets(facts)?;
+    let [received, sent] = own_load(facts)?;
     facts.observation.interfaces.iter().find_map(|interface| {
         let speed = speed(interface)?;
-        let is_full = |bytes: u64, packets: u64, own: u64| {
+        let is_full = |bytes: u64, packets: u64, own: Load| {
             /// Minimum and maximum rate relative to the link's speed. A rate far above it shows
             /// that the reported speed does not apply.
             const FULL: std::ops::RangeInclusive<f64> = 0.93..=1.05;
             let rate = 8.0 * (bytes + FRAMING * packets) as f64 / facts.elapsed();
-            FULL.contains(&(rate / speed)) && own as f64 >= OWN * packets as f64
+            let is_own = match own.bytes {
+                Some(own) => own as f64 >= OWN * bytes as f64,
+                None => own.packets as f64 >= OWN * packets as f64,
+            };
+            FULL.contains(&(rate / speed)) && is_own
         };
         let is_one = is_full(interface.rx_bytes, interface.rx_packets, received)
             || is_full(interface.tx_bytes, interface.tx_packets, sent);
@@ -60,9 +65,19 @@ fn speed(interface: &InterfaceCounts) -> Option<f64> {
     interface.link_bits_per_s.filter(|speed| !is_virtual && *speed >= LEAST)
 }
 
-/// Returns the packets that the program received from other machines and sent to them; `None` if
-/// they are not counted.
-fn own_packets(facts: &Facts<'_>) -> Option<[u64; 2]> {
+/// What a program sends or receives over the links of the machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Load {
+    packets: u64,
+    /// Bytes with headers; `None` if not counted, as for datagrams.
+    bytes: Option<u64>,
+}
+
+/// Returns what the program received from other machines and sent to them; `None` if it is not
+/// counted.
+fn own_load(facts: &Facts<'_>) -> Option<[Load; 2]> {
+    /// Bytes of a segment's headers that interfaces count: TCP with timestamps, IPv4, and Ethernet.
+    const HEADERS: u64 = 32 + 20 + 14;
     let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
     let is_away = |socket: &&SocketCounts| {
         let remote = socket.remote.as_deref().unwrap_or_default();
@@ -72,13 +87,19 @@ fn own_packets(facts: &Facts<'_>) -> Option<[u64; 2]> {
     let tcps = || facts.connections().filter(is_away).filter_map(|socket| socket.tcp.as_ref());
     let segments: [u64; 2] =
         [tcps().map(|tcp| tcp.segments_in).sum(), tcps().map(|tcp| tcp.segments_out).sum()];
+    let payload: [u64; 2] =
+        [tcps().map(|tcp| tcp.bytes_received).sum(), tcps().map(|tcp| tcp.bytes_acked).sum()];
     let has_udp = facts.observation.sockets.iter().any(|one| one.kind == SocketKind::Udp);
     if !has_udp || facts.is_unread("udp_datagrams") {
-        return (segments != [0, 0]).then_some(segments);
+        let load = |at: usize| {
+            let bytes = payload[at] + HEADERS * segments[at];
+            Load { packets: segments[at], bytes: Some(bytes) }
+        };
+        return (segments != [0, 0]).then(|| [load(0), load(1)]);
     }
     let [received, sent] =
         ["InDatagrams", "OutDatagrams"].map(|name| facts.datagrams(name).unwrap_or(0));
-    Some([segments[0] + received, segments[1] + sent])
+    Some([segments[0] + received, segments[1] + sent].map(|packets| Load { packets, bytes: None }))
 }
 
 /// Returns the requested line rate if the program has reached it: an interface carries that much,

@@ -97,8 +97,9 @@ fn claim(facts: &Facts<'_>, rate: Option<f64>) -> String {
             if streams(facts) {
                 format!(
                     "Nothing is wrong: unless it limits itself (as nginx does with limit_rate), \
-                     the program sends all that it has to send, at {rate}, and {losses}.{}",
-                    servers(facts)
+                     the program sends all that it has to send, at {rate}, and {losses}.{}{}",
+                    servers(facts),
+                    doubts::stalled_elsewhere(facts)
                 )
             } else if let Some(server) = asks_only(facts) {
                 format!(
