@@ -368,7 +368,8 @@ fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     if number(unit).is_some() || !is_event(event) {
         return None;
     }
-    let cgroup = fields.get(at + 3).filter(|field| is_cgroup(field, unit)).map(|&name| name.to_owned());
+    let cgroup =
+        fields.get(at + 3).filter(|field| is_cgroup(field, unit)).map(|&name| name.to_owned());
     let behind = at + 3 + usize::from(cgroup.is_some());
     let has_variance = fields.get(behind)?.ends_with('%');
     let [time, share] = [0, 1].map(|next| fields.get(behind + next + usize::from(has_variance)));

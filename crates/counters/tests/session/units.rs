@@ -85,6 +85,36 @@ fn multiplexed_units_are_scaled_like_cpus() {
     assert!((1.8..2.2).contains(&(core / unit)), "{core} {unit}");
 }
 
+/// Refuses events of the uncore PMU on CPUs that have no such unit.
+struct OnCpu2<O>(O);
+
+impl<O: Opener> Opener for OnCpu2<O> {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        // Marks what the scripted kernel is to refuse.
+        let is_absent = request.selector.kind == UNCORE && target != Target::Cpu(2);
+        let request = Request { exclude_kernel: is_absent || request.exclude_kernel, ..*request };
+        self.0.open(&request, target, leader)
+    }
+}
+
+#[test]
+fn a_unit_of_some_cpus_is_tried_on_one_of_them() {
+    let Some(_alone) = alone() else { return };
+    let refuses = |request: &Request, _: &[Selector]| {
+        (request.selector.kind == UNCORE && request.exclude_kernel).then_some(EINVAL)
+    };
+    let machine = OnCpu2(AnyCpu(Scripted::new(refuses)));
+    let cpus = Scope::Cpus(vec![0, 1, 2, 3]);
+    let events = [Event { unit_cpus: vec![2], ..of_units() }];
+    let session = Session::open(&machine, Path::new(ROOT), &events, &cpus, &Options::default());
+    assert!(matches!(session.outcomes(), [Ok(_)]), "{:?}", session.outcomes());
+}
+
 #[test]
 fn cpus_that_may_share_a_unit_are_refused() {
     let Some(_alone) = alone() else { return };
