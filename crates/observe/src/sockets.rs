@@ -200,7 +200,7 @@ impl Sockets {
                 let began = self.listing.begin();
                 self.take_listed(root, namespace, InetProtocol::Udp, is_start);
                 self.listing.end(began);
-                self.read_xdp(root, namespace, is_start);
+                self.read_xdp(root, namespace, moment);
             }
             return;
         };
@@ -218,7 +218,7 @@ impl Sockets {
         }
         self.read_packet(network, is_start);
         if is_needed {
-            self.read_xdp(root, namespace, is_start);
+            self.read_xdp(root, namespace, moment);
         }
         if is_start && !self.is_all {
             self.neighbours.begin(root, DESCRIPTORS_MAX);

@@ -2,7 +2,7 @@
 //! XDP sockets, which pass frames to programs through rings in shared memory.
 
 use super::watched::{State, Watched};
-use super::{Namespace, Sockets};
+use super::{Moment, Namespace, Sockets};
 use crate::sleep::socket_inode;
 use linerate_linux::network::{Network, XdpSocket};
 use linerate_machine::Root;
@@ -15,15 +15,20 @@ const TRANSMIT_RING: u64 = 0x8000_0000;
 
 impl Sockets {
     /// Adds a reading of the XDP sockets. A kernel without the module `xdp_diag` does not list
-    /// them; those of the processes then show in their memory, without interface and drops.
-    pub(super) fn read_xdp(&mut self, root: &Root, namespace: &Namespace, is_start: bool) {
+    /// them; those of the processes then show in their memory, without interface and drops. Reading
+    /// that delays a process that maps memory, so it is done at the ends of the window only.
+    pub(super) fn read_xdp(&mut self, root: &Root, namespace: &Namespace, moment: Moment) {
         if !has_xdp(&root.text(&namespace.file("protocols")).unwrap_or_default()) {
             return;
         }
         let listed = namespace.network.as_ref().and_then(|network| network.xdp_sockets().ok());
         let sockets = listed.filter(|listed| !listed.is_empty());
-        let sockets = sockets.unwrap_or_else(|| self.mapped(root));
-        self.take_xdp(sockets, is_start);
+        let sockets = match sockets {
+            Some(sockets) => sockets,
+            None if moment == Moment::Within => return,
+            None => self.mapped(root),
+        };
+        self.take_xdp(sockets, moment == Moment::Start);
     }
 
     /// Adds a reading of the known XDP sockets, if the kernel lists them.
@@ -101,6 +106,7 @@ fn with_xdp_rings(maps: &str) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_record::why::SocketCounts;
     use std::collections::BTreeMap;
 
     const PROTOCOLS: &str = "protocol  size sockets  memory press maxhdr  slab module\n\
@@ -135,11 +141,13 @@ mod tests {
         let namespace = Namespace::of(&root, Some(7), &mut Vec::new());
         let mut sockets = Sockets::new(false, None);
         sockets.owners.extend([(55, 7), (56, 7)]);
-        sockets.read_xdp(&root, &namespace, true);
-        sockets.read_xdp(&root, &namespace, false);
+        for moment in [Moment::Start, Moment::Within, Moment::End] {
+            sockets.read_xdp(&root, &namespace, moment);
+        }
         let found = sockets.finish(&root, &BTreeMap::new());
-        let found: Vec<_> = found.iter().map(|one| (one.kind, one.inode, one.drops)).collect();
-        assert_eq!(found, [(SocketKind::Xdp, 55, None)]);
+        let of = |one: &SocketCounts| (one.kind, one.inode, one.drops, one.reads);
+        let found: Vec<_> = found.iter().map(of).collect();
+        assert_eq!(found, [(SocketKind::Xdp, 55, None, Some(2))]);
     }
 
     #[test]
