@@ -65,7 +65,7 @@ fn threshold(condition: &Condition) -> String {
     format!("{condition_text} ({})", condition.source)
 }
 
-/// What stands on the page in place of what depends on the program. Texts that are printed only in
+/// Text of the page for each value that depends on the program. Texts that are printed only in
 /// some cases are empty.
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("as_root", "sudo"),

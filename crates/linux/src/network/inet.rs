@@ -100,9 +100,11 @@ pub struct SocketMemory {
 /// TCP_INFO. Counters start when the connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Whether the connection is being opened and its peer does not answer: the SYN was sent again
-    /// (SYN-SENT), for the first time after a second. Other SYNs are answered in a round trip.
+    /// Whether the connection is being opened and its SYN has had no answer for 100 ms or longer.
+    /// Most SYNs are answered sooner, after a round trip.
     pub is_opening: bool,
+    /// Whether the SYN of such a connection was sent again, for the first time after a second.
+    pub is_syn_repeated: bool,
     /// Whether the application limits the delivery rate.
     pub is_app_limited: bool,
     /// Largest segment sent, bytes.
@@ -164,7 +166,8 @@ impl TcpInfo {
     /// Parses `tcp_info`, which must extend at least through the field `tcpi_sndbuf_limited`.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            is_opening: *bytes.first()? == SYN_SENT && *bytes.get(2)? > 0,
+            is_opening: false,
+            is_syn_repeated: false,
             is_app_limited: app_limited_bit(*bytes.get(7)?),
             mss: u32_at(bytes, 16)?,
             unacked: u32_at(bytes, 24)?,
@@ -260,6 +263,7 @@ impl InetSocket {
         };
         let (local, remote) = (address(is_v6, &id[4..20]), address(is_v6, &id[20..36]));
         let is_listening = protocol == InetProtocol::Tcp && body[1] == LISTEN;
+        let [is_opening, is_syn_repeated] = unanswered(body)?;
         Some(Self {
             protocol,
             is_listening,
@@ -271,10 +275,27 @@ impl InetSocket {
             memory: attribute(attributes, MEMORY).and_then(SocketMemory::decode),
             tcp: attribute(attributes, INFO)
                 .filter(|_| protocol == InetProtocol::Tcp && !is_listening)
-                .and_then(TcpInfo::decode),
+                .and_then(TcpInfo::decode)
+                .map(|tcp| TcpInfo { is_opening, is_syn_repeated, ..tcp }),
             id,
         })
     }
+}
+
+/// Returns whether a connection's SYN has had no answer for 100 ms or longer, and whether it was
+/// sent again, by its retransmission timer: `idiag_timer`, `idiag_retrans` and `idiag_expires`, the
+/// milliseconds until it expires.
+fn unanswered(body: &[u8]) -> Option<[bool; 2]> {
+    /// Time without an answer that is longer than most round trips.
+    const SYN_MS: u32 = 100;
+    /// Time after which a SYN is sent again (TCP_TIMEOUT_INIT).
+    const FIRST_MS: u32 = 1000;
+    /// The retransmission timer is running.
+    const RETRANSMITS: u8 = 1;
+    let (state, timer, repeated) = (*body.get(1)?, *body.get(2)?, *body.get(3)? > 0);
+    let is_opening = state == SYN_SENT && timer == RETRANSMITS;
+    let is_late = u32_at(body, 52)? <= FIRST_MS - SYN_MS;
+    Some([is_opening && (repeated || is_late), is_opening && repeated])
 }
 
 fn address(is_v6: bool, bytes: &[u8]) -> IpAddr {

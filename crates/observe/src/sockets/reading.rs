@@ -20,8 +20,10 @@ pub(super) struct Reading {
     /// Segments with data, since the connection was opened.
     pub(super) received: u32,
     pub(super) sent: u32,
-    /// Whether the connection was being opened: its SYN had no answer yet.
+    /// Whether the connection was being opened, and its SYN had no answer for 100 ms or longer.
     pub(super) is_opening: bool,
+    /// Whether that SYN was sent again.
+    pub(super) is_syn_repeated: bool,
     pub(super) last: Last,
 }
 
@@ -33,6 +35,7 @@ impl Reading {
             received: tcp.data_segments_in,
             sent: tcp.data_segments_out,
             is_opening: tcp.is_opening,
+            is_syn_repeated: tcp.is_syn_repeated,
             last: Last::of(tcp, clock_ms),
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn requests<'a>(
     let tcp = sockets.iter().copied().filter(|socket| socket.kind == SocketKind::Tcp);
     let (active, quiet): (Vec<&Watched>, Vec<&Watched>) = tcp.partition(|socket| {
         let tcp = socket.tcp();
-        tcp.bytes_received + tcp.bytes_acked > 0 || socket.openings().next().is_some()
+        tcp.bytes_received + tcp.bytes_acked > 0 || socket.openings(false).next().is_some()
     });
     // A request without a reply on a connection that carries nothing else is a long poll, unless no
     // other request is answered either.
@@ -80,9 +80,17 @@ pub(super) fn requests<'a>(
     let mut requests = Requests { in_rotation, ..Requests::default() };
     let alternating = || connections.iter().copied().filter(|socket| !is_stream(socket));
     let idle = idle_states(alternating(), is_accepted);
+    let answering = |socket: &&Watched| socket.tcp().bytes_received > 0;
+    let answering: BTreeSet<&str> =
+        alternating().filter(answering).filter_map(|socket| socket.remote.as_deref()).collect();
     for socket in alternating() {
         let service = service(socket, is_accepted(socket));
         requests.add(socket, is_accepted(socket), idle.get(&service).copied().flatten());
+        if let Some(server) = socket.remote.as_deref().filter(|_| !is_accepted(socket)) {
+            for tick in socket.openings(answering.contains(server)) {
+                requests.readings.entry(tick).or_default().is_opening = true;
+            }
+        }
     }
     let of = |accepted: bool| {
         connections.iter().filter(move |one| is_accepted(one) == accepted && !is_stream(one))
@@ -269,9 +277,6 @@ fn note(ticks: &mut BTreeMap<u32, Pending>, turns: &Turns, socket: &Watched, is_
             at.at_servers.insert(server.clone());
             at.awaiting += 1;
         }
-    }
-    for tick in socket.openings().filter(|_| !is_accepted) {
-        ticks.entry(tick).or_default().is_opening = true;
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
     use linerate_linux::network::TcpInfo;
 
     fn reading(tick: u32, received: u32, sent: u32) -> Reading {
-        Reading { tick, received, sent, is_opening: false, last: Last::Now }
+        Reading { tick, received, sent, is_opening: false, is_syn_repeated: false, last: Last::Now }
     }
 
     fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {

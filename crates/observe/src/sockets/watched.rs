@@ -301,9 +301,13 @@ impl Watched {
         Turns::of(&self.readings, asks, sends_pure_acks, idle)
     }
 
-    /// Returns the readings in which the connection was being opened.
-    pub(super) fn openings(&self) -> impl Iterator<Item = u32> {
-        self.readings.iter().filter(|reading| reading.is_opening).map(|reading| reading.tick)
+    /// Returns the readings in which a SYN had no answer. If the server answers other connections,
+    /// it may just be far away: `is_answering`; then, only SYNs that were sent again count.
+    pub(super) fn openings(&self, is_answering: bool) -> impl Iterator<Item = u32> {
+        let has_none = move |reading: &&Reading| {
+            if is_answering { reading.is_syn_repeated } else { reading.is_opening }
+        };
+        self.readings.iter().filter(has_none).map(|reading| reading.tick)
     }
 
     /// Returns how requests and replies alternate, if they do so regularly.

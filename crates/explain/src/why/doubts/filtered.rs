@@ -12,8 +12,8 @@ use super::Doubt;
 use linerate_record::units::grouped;
 use linerate_record::why::{Cause, SocketKind};
 
-/// Detects packets that the reverse path filter or a full connection tracking table dropped although
-/// the program received hardly any.
+/// Detects packets that the reverse path filter or a full connection tracking table dropped
+/// although the program received hardly any.
 pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let own = M::OwnOfReceived.of(facts, Subject::Program)?.value;
     if !has_sockets(facts) || own >= OWN {

@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the other servers, or the program's own CPU"),
         sentence: "{program} waits for a server to accept connections, {awaited_server}: in \
                    {opening_to_servers} of the readings, a client's request was waiting while a \
-                   SYN to such a server had no answer after a second or longer.",
+                   SYN to such a server had no answer.",
         fix: "Check that the server is up, and that neither a firewall nor a full accept queue \
               drops the SYNs; until then, take it out of the list of servers (health checks do)",
         workaround: Some("shorten the connect timeout, so that another server is tried sooner"),

@@ -57,16 +57,20 @@ fn without_a_sample_there_is_no_round_trip_time() {
 }
 
 #[test]
-fn only_a_repeated_syn_has_no_answer() {
-    let of = |state: u8, retransmits: u8| {
-        let mut info = vec![0; 240];
-        (info[0], info[2]) = (state, retransmits);
-        TcpInfo::decode(&info).expect("a whole tcp_info").is_opening
+fn a_syn_has_no_answer_after_longer_than_a_round_trip() {
+    let of = |state: u8, repeated: u8, expires_ms: u32| {
+        let mut body = vec![0; 72];
+        (body[1], body[2], body[3]) = (state, 1, repeated);
+        body[52..56].copy_from_slice(&expires_ms.to_ne_bytes());
+        unanswered(&body)
     };
     let [established, syn_sent] = [1, 2];
-    assert!(of(syn_sent, 1) && of(syn_sent, 3));
-    // The round trip that each connection takes, and a connection that retransmits data.
-    assert!(!of(syn_sent, 0) && !of(established, 2));
+    assert_eq!(of(syn_sent, 0, 990), Some([false; 2]));
+    assert_eq!(of(syn_sent, 0, 850), Some([true, false]));
+    assert_eq!(of(syn_sent, 1, 1990), Some([true, true]));
+    // A connection that retransmits data.
+    assert_eq!(of(established, 2, 10), Some([false; 2]));
+    assert_eq!(unanswered(&[0; 10]), None);
 }
 
 #[test]
