@@ -254,8 +254,8 @@ pub struct RequestCounts {
     pub awaiting_mean: f64,
     /// Fraction of readings in which a client was waiting for a reply while the program was opening
     /// a connection to a server that had not answered its SYN for 100 ms or longer, 0 to 1;
-    /// included in `awaiting_share`. If the server answers other connections, only SYNs that were sent again
-    /// count, the first time after a second. `null` in records before version 2.7.
+    /// included in `awaiting_share`. If the server answers other connections, only SYNs that were
+    /// sent again count, the first time after a second. `null` in records before version 2.7.
     #[serde(default)]
     pub opening_share: Option<f64>,
     /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections
