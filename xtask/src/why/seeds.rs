@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn reads_the_file_of_the_tree() {
         let seeds = all().unwrap();
-        assert_eq!(seeds.len(), 64);
+        assert_eq!(seeds.len(), 66);
         for seed in &seeds {
             assert!(!seed.causes.is_empty(), "{}", seed.id);
             let watched = seed.watched.is_some() && seed.watch.is_some();
