@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(
                 M::OpeningToServers,
-                0.3,
+                0.2,
                 "below that, a SYN without an answer is an exception",
             ),
             at_least(
