@@ -107,7 +107,8 @@ pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
 
 /// Returns the mean number of connections to other servers that are being opened, by Little's law:
 /// each takes a round trip. 0 if most of them last. The connections that other programs open count
-/// too.
+/// too. Those that take 100 ms or longer are also among the awaited ones, so the sum of both is an
+/// upper bound.
 fn opening(facts: &Facts<'_>) -> f64 {
     let (brief, lasting): (Vec<_>, Vec<_>) =
         servers(facts).partition(|socket| Facts::readings(socket).is_none());

@@ -142,6 +142,12 @@ pub(crate) fn dropped(reason: Option<&str>, count: u64) -> KernelEvent {
     }
 }
 
+/// Returns a connection of a client to port 80.
+pub(crate) fn client(number: usize, tcp: TcpCounts) -> SocketCounts {
+    let remote = format!("10.0.0.2:{}", 4000 + number);
+    SocketCounts { tcp: Some(tcp), ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&remote)) }
+}
+
 pub(crate) fn packets(packets: u64, bytes: u64) -> Option<PacketCount> {
     Some(PacketCount { packets, bytes: Some(bytes), counter: "by hand".to_owned() })
 }

@@ -2,7 +2,7 @@
 //! What concerns one of many connections, one process of a server, or another program.
 
 use crate::doubts::{assert_doubt, server};
-use crate::example::{interface, observation, packets, requests, sender, socket, thread};
+use crate::example::{client, interface, observation, packets, requests, sender, socket, thread};
 use crate::seeds::{protocols, socket_buffer};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
@@ -17,11 +17,6 @@ use linerate_record::why::{
 
 fn sleep(on: &str, object: Option<&str>, share: f64) -> SleepTime {
     SleepTime { on: on.to_owned(), share, object: object.map(str::to_owned), holder: None }
-}
-
-fn client(number: usize, tcp: TcpCounts) -> SocketCounts {
-    let remote = format!("10.0.0.2:{}", 4000 + number);
-    SocketCounts { tcp: Some(tcp), ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&remote)) }
 }
 
 fn exchanged() -> TcpCounts {

@@ -3,7 +3,7 @@
 //! and those of others.
 
 use crate::doubts::{assert_doubt, server};
-use crate::example::{requests, sender, socket};
+use crate::example::{client, requests, sender, socket};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{NothingWrong, TcpLoss};
 use linerate_record::why::ledger::{Whose, ledger};
@@ -14,12 +14,6 @@ fn tcp_server(counts: &[(&str, u64)]) -> Observation {
     let mut seen = server(counts);
     seen.sockets.push(socket(SocketKind::TcpListen, "10.0.0.1:80", None));
     seen
-}
-
-/// Returns a connection of a client to port 80.
-fn client(number: usize, tcp: TcpCounts) -> SocketCounts {
-    let remote = format!("10.0.0.2:{}", 4000 + number);
-    SocketCounts { tcp: Some(tcp), ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(&remote)) }
 }
 
 /// Returns the counts of a connection with requests and replies.

@@ -75,8 +75,9 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("end_tracer", "Stop the tracer (TracerPid in /proc/PID/status), or remove the probes"),
     (
         "fault_fix",
-        "Reuse buffers, or keep freed memory (for glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD); \
-         after a fork, write less, or use huge pages",
+        "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, use \
+         a pool, or map with MAP_POPULATE; if the program forks to copy itself, let it fork less \
+         often",
     ),
     ("interface", "IF"),
     ("line_option", "--line RATE"),

@@ -10,8 +10,7 @@ impl Facts<'_> {
     /// packet.
     pub(super) fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
-        let packets =
-            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets = self.packets_for_calls();
         thread
             .system_calls
             .zip(packets)
@@ -37,8 +36,7 @@ impl Facts<'_> {
     ) -> Estimate {
         /// Calls per packet above which half of the calls may return nothing.
         const CALLS: f64 = 2.0;
-        let packets =
-            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets = self.packets_for_calls();
         match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
             Some(calls) if calls <= CALLS => on_cpu,
             Some(_) => fit,
@@ -56,8 +54,7 @@ impl Facts<'_> {
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;
-        let packets =
-            self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let packets = self.packets_for_calls();
         let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
         let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
         // The packets of connections that are closed after one request are not counted.
@@ -67,6 +64,12 @@ impl Facts<'_> {
             && kernel <= KERNEL
             && is_seldom
             && (self.is_awaited() || self.may_read_sockets(thread, kernel))
+    }
+
+    /// Returns the number of packets to which the number of system calls refers; `None` if unknown
+    /// or 0.
+    fn packets_for_calls(&self) -> Option<f64> {
+        self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64)
     }
 
     /// Returns whether clients wait for a reply nearly all the time, and for no other server: some
