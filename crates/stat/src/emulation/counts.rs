@@ -351,8 +351,11 @@ mod tests {
         fs::write(folder.path().join("counts.4000000.0"), file(&[[7, 1]])).unwrap();
         assert_eq!(processes(), None);
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", "read line", "-plugin"]).arg(folder.path().join(PLUGIN));
-        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        command.args(["-c", "echo; read line", "-plugin"]).arg(folder.path().join(PLUGIN));
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // `spawn` returns before the kernel shows the new command line.
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         assert_eq!(processes(), Some(1));
         // Its last file counts, not the one from before it executed this program.
         let mut ended = file(&[[1, 1]]);
