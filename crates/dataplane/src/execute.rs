@@ -224,7 +224,8 @@ impl Drop for AbortOnPanic<'_> {
     }
 }
 
-/// Body of a worker's thread. `ticket` makes the worker take part in the common start of reception.
+/// Body of a worker's thread. With a `ticket`, the worker waits for the others, so that all start
+/// receiving at the same time.
 fn worker_main<'g, const ON: bool>(
     job: &Job<'_>,
     control: &Control<'_>,

@@ -300,8 +300,8 @@ fn whole_units(event: &Event, unit_cpus: &[u32]) -> Explanation {
     Explanation::new(
         Cause::UnsupportedEvent,
         format!(
-            "`{name}` does not count CPUs but whole units, such as packages, and several of the \
-             CPUs may belong to one unit; {} for all units",
+            "`{name}` counts per unit, such as a package, not per CPU, and several of the CPUs may \
+             share a unit; {} for all units",
             match unit_cpus {
                 [one] => format!("CPU {one} stands"),
                 _ => format!("CPUs {list} stand"),

@@ -114,9 +114,9 @@ fn record(
     let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("its latency varied between passes: other programs use this cache too"),
         (true, None, true) if name == MEMORY => None,
-        (true, None, _) if name.contains(MEMORY) => {
-            Some("cannot tell which: no step matches the end of the last cache that the OS reports")
-        }
+        (true, None, _) if name.contains(MEMORY) => Some(
+            "cannot tell which: no step matches the size of the last-level cache that the OS reports",
+        ),
         (true, None, _) => Some("the level extends beyond the longest chain"),
         _ => None,
     };

@@ -263,8 +263,8 @@ impl Family {
         self.pids.iter().filter_map(of_process).sum::<u64>() as f64 / TICKS_PER_S
     }
 
-    /// Returns a process's current fields and those when it was first seen; `None` once it has
-    /// ended.
+    /// Returns a process's current fields and those from when it was first seen; `None` once it
+    /// has exited.
     fn stat_and_first(&self, root: &Root, pid: u32) -> Option<(Stat, Option<&Seen>)> {
         let stat = stat_of(root, pid).filter(|stat| !stat.has_process_ended())?;
         let first = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);

@@ -140,7 +140,8 @@ pub(crate) struct Named {
     pub(crate) at: Range<usize>,
 }
 
-/// Reads the section `[costs]`; `None` if it has a mistake, which has then been recorded.
+/// Reads the `[costs]` section. Returns `None` if it is invalid; the error has then already been
+/// recorded.
 pub(crate) fn costs(
     section: &Fields,
     stages: &[Named],

@@ -9,7 +9,8 @@
 //! leader         = the replica of each segment with the largest busy(worker)
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
 //! none saturated -> the source sets the rate, if the first segment waits for packets, no worker
-//!                   waits for room and the source has a rate; otherwise cannot tell
+//!                   waits for room and the source has a rate; the interface, if workers that
+//!                   send wait for it or it refuses packets; otherwise cannot tell
 //! one            -> that segment; but if another segment clearly spends more ticks per packet of
 //!                   the path, the saturated one may never wait only because it was preempted, so
 //!                   cannot tell
@@ -233,7 +234,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         return cannot_tell("the run has no workers");
     };
     if let Some(full) = full_interface(run, leaders) {
-        return cannot_tell(&full);
+        return full;
     }
     let share = percent(busiest.busy);
     // Workers that send on interfaces have no ring behind them. If an interface limited the path,
@@ -291,11 +292,11 @@ fn starved(worker: &WorkerReport) -> f64 {
     running_share(&time, time.starved)
 }
 
-/// Describes interfaces that accept packets more slowly than the path could send them; `None` if
-/// there are none. Workers of the last segment have no ring behind them, so they wait for nothing
+/// Returns the finding for interfaces that accept packets more slowly than the path could send
+/// them; `None` if there are none. Workers of the last segment have no ring behind them, so they wait for nothing
 /// else. A worker that also waits for packets is not limited by its interface: bursts fill the
 /// interface's queue for a moment, even at a low rate.
-fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<String> {
+fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<Finding> {
     let sends = run.interfaces.iter().filter(|interface| interface.sent.is_some());
     let names: Vec<&str> = sends.map(|interface| interface.interface.as_str()).collect();
     let last = leaders.last().filter(|_| !names.is_empty())?.segment;
@@ -310,10 +311,12 @@ fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<String> {
         return None;
     };
     let names = names.join(" or ");
-    Some(format!(
-        "the interface {names} accepts packets no faster than it sends them: {what}; send on a \
-         faster interface, or offer packets at a lower rate"
-    ))
+    Some(Finding {
+        limit: Limit::Interface,
+        bottleneck: None,
+        worker: None,
+        sentence: format!("the interface {names} does not accept packets any faster: {what}"),
+    })
 }
 
 /// Describes the cost of small bursts; empty if most packets come in larger ones. A worker that

@@ -44,7 +44,7 @@ const SCHEMA: &str = "linerate-record";
 /// versions are rejected. Of newer minor versions, unknown fields are ignored, and values of some
 /// enumerations that are unknown become their variant `Unknown`.
 const MAJOR: u32 = 2;
-const MINOR: u32 = 7;
+const MINOR: u32 = 8;
 
 /// A record: the measurements and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]

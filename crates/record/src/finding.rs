@@ -13,8 +13,19 @@ pub enum Limit {
     Processing,
     /// All workers wait for packets, so the source or the line sets the rate.
     Offered,
+    /// Workers wait for a network interface to accept packets, or lose packets that it refuses.
+    Interface,
     /// Undetermined: no single worker stands out in the profile.
     CannotTell,
+    /// A limit unknown to this version, from a record written by a newer one.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Limit {
+    /// Action that raises the rate if an interface limits it.
+    pub const FASTER_INTERFACE: &str =
+        "send over a faster interface or more of its queues, or offer packets at a lower rate";
 }
 
 /// What limits a packet path, as concluded from its profile.

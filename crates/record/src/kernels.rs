@@ -150,7 +150,8 @@ pub enum Timing {
 pub struct Row {
     /// The kernel that the routine implements.
     pub kernel: Kernel,
-    /// Name of the routine: a variant, `selected`, another entry point, a bound or a peer.
+    /// Name of the routine: a variant, `selected` (which calls the variant chosen for this
+    /// machine), another entry point, an upper bound, or another library's routine.
     pub variant: String,
     /// Why the routine is included.
     pub role: Role,

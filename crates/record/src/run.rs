@@ -402,7 +402,7 @@ pub struct PacketsHome {
     pub sentence: Option<String>,
 }
 
-/// Names of the entry behind a worker's stages.
+/// Possible names of the entry that follows a worker's stages.
 pub(crate) const TAILS: [&str; 2] = ["sink", "ring out"];
 
 impl WorkerReport {

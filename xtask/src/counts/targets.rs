@@ -58,7 +58,7 @@ impl Target {
     }
 }
 
-pub(super) const G4: &str = "PowerPC, 32 bits (7455)";
+pub(super) const G4: &str = "32-bit PowerPC (7455)";
 pub(super) const A57: &str = "AArch64 (Cortex-A57)";
 
 pub(super) const SVE_32: &str = "AArch64 (SVE, 32 bytes)";
@@ -66,14 +66,9 @@ pub(super) const SVE_64: &str = "AArch64 (SVE, 64 bytes)";
 
 pub(super) const TARGETS: &[Target] = &[
     Target::powerpc(G4, &machines::POWERPC, "7455", "-mcpu=7450"),
-    Target::powerpc("PowerPC, 64 bits (970)", &machines::POWERPC64, "970", ""),
-    Target::powerpc("PowerPC, 64 bits (POWER8)", &machines::POWERPC64, "power8", ""),
-    Target::powerpc(
-        "PowerPC, 64 bits, little-endian (POWER8)",
-        &machines::POWERPC64LE,
-        "power8",
-        "",
-    ),
+    Target::powerpc("64-bit PowerPC (970)", &machines::POWERPC64, "970", ""),
+    Target::powerpc("64-bit PowerPC (POWER8)", &machines::POWERPC64, "power8", ""),
+    Target::powerpc("64-bit PowerPC, little-endian (POWER8)", &machines::POWERPC64LE, "power8", ""),
     Target::aarch64(A57, "cortex-a57"),
     Target::aarch64(SVE_32, "max,sve-default-vector-length=32"),
     Target::aarch64(SVE_64, "max,sve-default-vector-length=64"),
@@ -90,6 +85,6 @@ pub(super) const TARGETS: &[Target] = &[
         ..Target::scalar("x86-64 (no AVX-512)", &machines::X86_64, "max")
     },
     Target::scalar("SPARC V9", &machines::SPARC64, "TI-UltraSparc-IIi"),
-    Target::scalar("RISC-V, 64 bits", &machines::RISCV64, "rv64"),
+    Target::scalar("64-bit RISC-V", &machines::RISCV64, "rv64"),
     Target::scalar("z/Architecture", &machines::S390X, "qemu"),
 ];

@@ -62,7 +62,7 @@ fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
     files.retain(|(from, _)| from.exists());
     for (from, to) in &files {
         let to = tree.join(to);
-        make(to.parent().expect("a file has a folder"))?;
+        make(to.parent().expect("the path of a file has a parent directory"))?;
         fs::copy(from, &to).map_err(|error| cannot(from, &error))?;
     }
     Ok(files.into_iter().map(|(_, to)| to).collect())

@@ -31,7 +31,10 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
                 Reply::answered(finding.sentence).because(evidence).then("linerate tune PATH.toml")
             }
             Limit::Offered => Reply::does_not_arise(finding.sentence).because(evidence),
-            Limit::CannotTell => {
+            Limit::Interface => Reply::answered(finding.sentence)
+                .because(evidence)
+                .advise(&[Limit::FASTER_INTERFACE]),
+            Limit::CannotTell | Limit::Unknown => {
                 let mut reply =
                     Reply::cannot_tell("", "linerate run PATH.toml --time 10s --record run.json");
                 reply.sentence = finding.sentence;
@@ -260,6 +263,7 @@ fn split_of_run(run: &RunReport) -> Reply {
     let (Some(worker), Some(stage)) = (worker, &finding.bottleneck) else {
         return match finding.limit {
             Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),
+            Limit::Interface => Reply::does_not_arise("nothing: an interface sets the rate"),
             _ => Reply::cannot_tell(
                 "no worker is clearly the bottleneck",
                 "linerate run PATH.toml --time 10s --record run.json",

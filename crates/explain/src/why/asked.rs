@@ -139,11 +139,11 @@ fn port(socket: &SocketCounts) -> Option<&str> {
     socket.remote.as_deref().and_then(|remote| remote.rsplit(':').next())
 }
 
-/// Returns whether the program sent requests on a connection within the window, rather than only
-/// receiving data, as a subscriber does, and waits for the replies. On a UDP socket, datagrams are
-/// replies if they come from a port where each request has one. They probably are if the datagrams
-/// of the network namespace are the program's, and a client of the program meanwhile waits for a
-/// reply, or about one is sent per request on TCP connections.
+/// Returns whether the program sends requests on a socket and waits for their replies; a program
+/// that only receives data, such as a subscriber, sends none. A UDP socket counts if its server's
+/// port is one of [`REPLYING`]. It also counts if the namespace's datagrams are the program's and
+/// either a client waits for the program's reply, or about one datagram is sent per request that
+/// arrives over TCP.
 fn asks(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {
     let is_due = || requests::delayed(facts).is_some_and(|delayed| delayed.low >= DELAYED);
     if !is_udp(socket) {

@@ -51,7 +51,12 @@ fn of_profile(finding: &Finding) -> WhyFinding {
         Limit::Offered => {
             (Cause::NothingWrong, None, "with a faster source, the rate does not rise")
         }
-        Limit::CannotTell => (
+        Limit::Interface => (
+            Cause::PathBandwidth,
+            Some(Limit::FASTER_INTERFACE.to_owned()),
+            "on a faster interface, the rate does not rise",
+        ),
+        Limit::CannotTell | Limit::Unknown => (
             Cause::CannotTell,
             Some("run longer, or on otherwise idle CPUs (--cpus)".to_owned()),
             "a longer run identifies the limiting worker",
@@ -265,6 +270,7 @@ mod tests {
         let alone = run(0.0, Some(0));
         assert_eq!(causes(&alone, Limit::Processing), [Cause::ProcessingCost]);
         assert_eq!(causes(&alone, Limit::Offered), [Cause::NothingWrong]);
+        assert_eq!(causes(&alone, Limit::Interface), [Cause::PathBandwidth]);
         assert_eq!(causes(&alone, Limit::CannotTell), [Cause::CannotTell]);
     }
 

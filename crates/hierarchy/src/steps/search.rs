@@ -5,9 +5,9 @@
 //! fit of 0 steps: a constant
 //! fit of K steps: the fit of K - 1 steps, plus one at the position on the whole curve that
 //!                 improves the fit most;
-//!                 then each step is fitted again, until none moves:
-//!                     at the best position on the whole curve (coarse shapes),
-//!                     and near it with the best of all shapes, at its best position
+//!                 then each step is refitted in turn until none moves:
+//!                     first over the whole curve, with coarse shapes only;
+//!                     then near the best position found, with all shapes
 //! ```
 //!
 //! Every step is tried at all positions, so the result depends neither on a starting point nor on a

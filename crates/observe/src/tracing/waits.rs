@@ -74,7 +74,7 @@ impl Waits {
         self.lengths.clear();
     }
 
-    /// Processes events in time order.
+    /// Processes one event. Events must be passed in time order.
     pub(super) fn take(&mut self, event: &Scheduled) {
         let &Scheduled { time_ns, cpu, ref what } = event;
         match what {

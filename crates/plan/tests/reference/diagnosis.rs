@@ -276,8 +276,8 @@ fn a_full_interface_is_named_instead_of_a_stage() {
     report.workers[0].time = Some(TimeShares { busy: 0.3, blocked: 0.7, ..TimeShares::default() });
     assert_refused(&report, "workers are blocked by back-pressure");
     report.interfaces = vec![sends("p1")];
-    assert_refused(&report, "the interface p1 accepts packets no faster");
-    assert_refused(&report, "worker 0.0 waits for it 70.0 % of the time");
+    assert_full(&report, "the interface p1 does not accept packets any faster");
+    assert_full(&report, "worker 0.0 waits for it 70.0 % of the time");
 
     // Bursts fill the queue of the interface for a moment, but the worker waits for packets.
     report.workers[0].time =
@@ -290,12 +290,20 @@ fn a_full_interface_is_named_instead_of_a_stage() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
     let sink = report.workers[0].stages.last_mut().expect("a sink");
     sink.drops.insert("tx_full".to_owned(), sink.packets / 2);
-    assert_refused(&report, "p1 accepts packets no faster than it sends them: it refused 50.0 %");
+    assert_full(&report, "p1 does not accept packets any faster: it refused 50.0 %");
 }
 
 fn assert_refused(report: &RunReport, reason: &str) {
+    assert_limit(report, Limit::CannotTell, reason);
+}
+
+fn assert_full(report: &RunReport, what: &str) {
+    assert_limit(report, Limit::Interface, what);
+}
+
+fn assert_limit(report: &RunReport, limit: Limit, reason: &str) {
     let finding = diagnose(report);
-    assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
+    assert_eq!(finding.limit, limit, "{}", finding.sentence);
     assert!(finding.sentence.contains(reason), "{}", finding.sentence);
 }
 

@@ -58,7 +58,9 @@ fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
         }
         (Limit::Processing, None) => format!("Bottleneck: {}", finding.sentence),
         (Limit::Offered, _) => "No bottleneck: all workers are waiting for packets".to_owned(),
+        (Limit::Interface, _) => "Bottleneck: the interface that sends".to_owned(),
         (Limit::CannotTell, _) => "Bottleneck: cannot tell".to_owned(),
+        (Limit::Unknown, _) => "Bottleneck: unknown to this version".to_owned(),
     }
 }
 

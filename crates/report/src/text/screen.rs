@@ -54,7 +54,8 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
             }
             Limit::Offered if report.is_live() => String::new(),
             Limit::Offered => line("do", "add --rate max to find the maximum rate"),
-            Limit::CannotTell => String::new(),
+            Limit::Interface => line("do", Limit::FASTER_INTERFACE),
+            Limit::CannotTell | Limit::Unknown => String::new(),
         };
         line("evidence", &finding.sentence) + &next
     });

@@ -55,7 +55,8 @@ fn is_arm(word: Option<u32>, [first, second]: [Option<u32>; 2]) -> bool {
     is_a32 || is_short || is_wide
 }
 
-/// sc, and an opcode of zero, which is reserved as an illegal instruction.
+/// Returns whether a word is a trap of POWER: `sc`, or an instruction with primary opcode 0, which
+/// is reserved as illegal.
 fn is_power(word: u32) -> bool {
     word >> 26 == 0 || word & !0xfe0 == 0x4400_0002
 }

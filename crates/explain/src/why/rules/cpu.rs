@@ -255,7 +255,11 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Busy, 0.85, "fully busy, within the 10 % error of kernel accounting"),
             at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_most(M::WorkingThreads, 1.0, "the only thread doing work"),
-            at_least(M::OfWork, 0.6, "below that, the other threads together do as much"),
+            at_least(
+                M::OfWork,
+                0.6,
+                "below that, the other threads combined use nearly as much CPU time",
+            ),
             at_least(M::Pending, PENDING, PENDING_SOURCE),
             at_least(M::IdleCpus, 0.3, "below that, no CPU has room for a second thread"),
             at_least(

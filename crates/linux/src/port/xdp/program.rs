@@ -85,7 +85,7 @@ impl Program {
         update[0] = self.sockets.as_raw_fd() as u32;
         set_pointer(&mut update, 2, (&raw const queue) as u64);
         set_pointer(&mut update, 4, (&raw const value) as u64);
-        call(command::MAP_UPDATE, &mut update, "a socket in the XSK map", RIGHT).map(drop)
+        call(command::MAP_UPDATE, &mut update, "a socket in the XSKMAP", RIGHT).map(drop)
     }
 }
 
