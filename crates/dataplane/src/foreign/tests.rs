@@ -131,6 +131,35 @@ fn nonsense_is_named_with_its_packet_and_undone() {
 }
 
 #[test]
+fn a_change_of_any_packet_is_noticed_and_equal_changes_do_not_cancel() {
+    for (first, last) in [(0, 0), (7, 7), (0, 7), (3, 4)] {
+        let (result, _, left, cursor) = pass_some(first..last + 1, |_, line| {
+            line.home ^= 0x0101;
+            PASS
+        });
+        assert!(result.expect_err("a change of home").contains("`home`"));
+        assert_eq!(cursor, Some(first as u64), "{first} to {last}");
+        assert_eq!(left.len(), 8);
+    }
+}
+
+#[test]
+fn each_kept_byte_takes_part_in_the_comparison() {
+    let mut pool = Pool::new(2, 100);
+    let mut packets = pool.packets(3);
+    let kept: Vec<Words> = packets.iter().map(words).collect();
+    assert!(is_unchanged(&kept, &packets));
+    for (index, at) in (0..2).flat_map(|index| (0..32).map(move |at| (index, at))) {
+        let mut damaged = kept[index];
+        damaged[at / 8] ^= 1 << (8 * (at % 8));
+        restore(&mut packets[index], &damaged);
+        assert!(!is_unchanged(&kept, &packets), "byte {} of packet {index}", KEPT + at);
+        restore(&mut packets[index], &kept[index]);
+    }
+    assert!(is_unchanged(&kept, &packets));
+}
+
+#[test]
 fn an_invalid_fragment_never_becomes_a_value() {
     let (result, _, left, _) = pass(|index, line| {
         if index == 1 {

@@ -142,6 +142,9 @@ struct linerate_burst {
  *             burst->verdicts[i] = LINERATE_DROP(0);
  *         }
  *     }
+ *
+ * A write to a frame might change *burst as far as the compiler knows. Local copies of the pointers
+ * `packets` and `verdicts` save it from loading both again for each packet.
  */
 #define LINERATE_EACH(burst, i) \
     for (uint32_t i = 0, i##_end = (burst)->count; i < i##_end && ((burst)->at = i, 1); i++)
