@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Time for which the path runs before the measurement, so that caches and TLBs are warm and clocks
 /// have settled.
-const WARM_UP: Duration = Duration::from_millis(60);
+pub const WARM_UP: Duration = Duration::from_millis(60);
 
 /// Time until the first packet of a paced source is due. Without this delay, a backlog would build
 /// up before the source's worker starts.

@@ -41,6 +41,8 @@ pub use burst::{Burst, MAX_BURST, Verdict};
 pub use context::{Account, StageContext};
 pub use counting::Counting;
 pub use error::RunError;
+pub use execute::WARM_UP;
+pub use idle::cost::{Responses, responses};
 pub use job::{Job, Outcome, steering};
 pub use kernels::StageKernels;
 pub use layout::buffers_bytes;

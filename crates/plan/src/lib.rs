@@ -14,6 +14,8 @@
 //! [`routines`] determines which of the routines timed by `linerate kernels` are worth selecting by
 //! name.
 //!
+//! [`idle`] proposes what the workers should do while they have no packets.
+//!
 //! [`line_rate`] determines how much cheaper the bottleneck must become for line rate.
 //!
 //! [`search`] recommends changes before anything has run, based on a [`predictor`]. The predictor
@@ -30,6 +32,7 @@ pub mod costs;
 pub mod diagnose;
 pub mod footprint;
 pub mod formula;
+pub mod idle;
 pub mod inputs;
 pub mod kernels;
 pub mod limits;
