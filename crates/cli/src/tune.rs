@@ -145,6 +145,10 @@ fn write_out(
     let Some(file) = &args.out else { return Ok(()) };
     let mut path = as_seen_from(file, original, &loaded.path)?;
     path.kernels.clone_from(&kept.kernels);
+    if let Some(idle) = &kept.idle {
+        path.idle.clone_from(idle);
+        path.mapping.clone_from(&kept.mapping);
+    }
     let shown = original.display().to_string();
     let text = linerate_path::write::with_mapping(&loaded.text, &path, &kept.mapping, kept.burst)
         .map_err(|problems| Failure::new(problems.display(&shown)))?;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewrites a path file with a different mapping, burst size and kernel variant.
+//! Rewrites a path file with a different mapping, burst size, kernel variant and idle policy.
 
-use crate::model::{Mapping, Path, SELECTED, Segment};
+use crate::model::{IdlePolicy, Mapping, Path, SELECTED, Segment};
 use crate::problem::{Mistake, Problems};
 use crate::spec::PLUGIN;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// Returns `text`, the path file of `path`, with the mapping and burst size replaced by `mapping`
-/// and `burst`, and the kernels and file names (of the capture and of shared objects) replaced by
-/// those in `path`. File names are included because a path file written to another directory needs
-/// different relative paths. Everything else is preserved (comments, order, spacing, line endings),
-/// except for comments within the list of workers.
+/// and `burst`, and the kernels, idle policies and file names (of the capture and of shared
+/// objects) replaced by those in `path`. File names are included because a path file written to
+/// another directory needs different relative paths. Everything else is preserved (comments, order,
+/// spacing, line endings), except for comments within the list of workers.
 ///
 /// # Errors
 /// Returns an error if `text` is not TOML, or if `mapping`, `run` or `source` is not a section.
@@ -35,8 +35,9 @@ pub fn with_mapping(
     let is_burst_named = run.is_some_and(|run| run.is_none_or(|run| run.contains_key("burst")));
     let burst = (is_burst_named || burst != path.run.burst)
         .then(|| ("run", "burst", Value::from(i64::from(burst))));
+    let idle = idle_policy(&document, path).map(|policy| ("idle", "policy", policy));
     let mapping = ("mapping", "workers", workers);
-    for (name, key, value) in capture.into_iter().chain([mapping]).chain(burst) {
+    for (name, key, value) in capture.into_iter().chain([mapping]).chain(burst).chain(idle) {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
         let section =
@@ -53,6 +54,14 @@ pub fn with_mapping(
         }
     }
     Ok(as_the_user_wrote(text, document.to_string()))
+}
+
+/// Returns the policy for the section `[idle]`; `None` if the file has the same.
+fn idle_policy(document: &DocumentMut, path: &Path) -> Option<Value> {
+    let section = document.get("idle").and_then(Item::as_table_like);
+    let named = section.and_then(|section| section.get("policy")).and_then(Item::as_str);
+    let word = path.idle.policy.word();
+    (named.unwrap_or(IdlePolicy::default().word()) != word).then(|| Value::from(word))
 }
 
 /// Returns an empty section for the end of the file, preceded by an empty line.

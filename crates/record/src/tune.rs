@@ -127,6 +127,64 @@ pub struct CalibrationReport {
     pub largest_shares: Vec<f64>,
 }
 
+/// Idle policy proposed for the workers of one segment of the kept mapping.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkerIdle {
+    /// The segment's busiest worker, whose load the proposal is based on.
+    pub worker: String,
+    /// Proposed policy: `spin`, `pause`, `slow`, `park` or `auto`.
+    pub policy: String,
+    /// Expected CPU time of the worker per wall time.
+    pub cpu_share: Figure,
+    /// Expected latency added to the first packet after an idle time, in nanoseconds.
+    pub added: Figure,
+    /// The policy with its reason, in one sentence.
+    pub sentence: String,
+}
+
+/// The proposed idle policies, compared with polling at the same rate: medians over rounds in which
+/// both ran in random order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IdleTrial {
+    /// Number of rounds.
+    pub rounds: u32,
+    /// CPU time of all workers per wall time if they poll.
+    pub cpus_polling: Figure,
+    /// CPU time of all workers per wall time with the proposed policies.
+    pub cpus: Figure,
+    /// CPU time that the policies save, per wall time.
+    pub cpus_saved: Figure,
+    /// Median latency that the policies add, in nanoseconds; negative if latency falls.
+    pub p50_added: Figure,
+    /// Change in p99 latency, as `p50_added`.
+    pub p99_added: Figure,
+    /// p99 latency with the proposed policies, in nanoseconds.
+    pub p99: Figure,
+    /// Rate of processed packets relative to polling.
+    pub rate_ratio: Figure,
+}
+
+/// Idle policies proposed for the kept mapping at the rate of the path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IdleAdvice {
+    /// Median time of a wake-up on this machine, in nanoseconds.
+    pub wake_up_p50: Figure,
+    /// 99th percentile of the time of a wake-up, in nanoseconds.
+    pub wake_up_p99: Figure,
+    /// The proposals, one per segment of the kept mapping; empty if none can be made.
+    pub workers: Vec<WorkerIdle>,
+    /// Why no policy is proposed; `null` if one is.
+    pub unknown: Option<String>,
+    /// Comparison with polling; `null` if all workers should poll, or if it was stopped.
+    pub trial: Option<IdleTrial>,
+    /// Whether the comparison shows that the policies save CPU time, keep the rate, and meet the
+    /// limit on latency. If so, they are written to the tuned path file.
+    pub kept: bool,
+}
+
 /// Result of `linerate tune`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -187,4 +245,8 @@ pub struct TuneReport {
     /// without a limit.
     #[serde(default)]
     pub p99_limit_ns: Option<f64>,
+    /// Idle policies for the kept mapping; `null` for a path without a rate, and in records before
+    /// version 2.8.
+    #[serde(default)]
+    pub idle: Option<IdleAdvice>,
 }

@@ -18,6 +18,7 @@ mod counted;
 mod doctor;
 mod events;
 mod headline;
+mod idle;
 mod input;
 mod interfaces;
 mod kernels;

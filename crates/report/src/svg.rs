@@ -11,6 +11,7 @@ mod bars;
 mod budget;
 mod canvas;
 mod compared;
+mod curves;
 mod flame;
 mod frame;
 mod kernels;
@@ -23,6 +24,7 @@ mod timeline;
 
 pub use budget::{budget, roofline};
 pub use compared::{Compared, Title, compared, counted};
+pub use curves::{MeasuredCurve, curves};
 pub use flame::flame_graph;
 pub use kernels::kernels;
 pub use memory::memory;

@@ -3,6 +3,7 @@
 
 use crate::counted;
 use crate::events;
+use crate::idle;
 use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
 use crate::run::{few_buckets, kpps, standing};
@@ -24,7 +25,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         head(report, style),
         candidates(report, style),
         ruled_out(&report.ruled_out, style),
-        replicas(report, style) + &outcome(report, style),
+        replicas(report, style) + &outcome(report, style) + &idle::of_tune(report, style),
         standing(&report.tuned, style),
         counted::of_run(&report.tuned, style),
         events::of_run(&report.tuned, style),
@@ -38,6 +39,7 @@ pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> St
         line("evidence", &report.finding.sentence, style)
             + &replicas(report, style)
             + &outcome(report, style)
+            + &idle::of_tune(report, style)
             + &next(report, is_written, style),
         limited(&candidates(report, style), 16),
         limited(&standing(&report.tuned, style), 8),

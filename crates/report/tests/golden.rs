@@ -247,6 +247,7 @@ fn tuned() -> TuneReport {
         predicted_from: None,
         baseline_latency: None,
         p99_limit_ns: None,
+        idle: None,
         given_mapping: given.to_owned(),
         baseline_mapping: edge.to_owned(),
         baseline: RunReport { mapping: edge.to_owned(), ..pipeline() },

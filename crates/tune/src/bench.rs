@@ -38,8 +38,8 @@ pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
     if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
-/// Makes workers poll in every run of `tune`, because a wake-up would count as part of the cost of
-/// a ring.
+/// Makes workers poll in all runs of `tune` but those that compare idle policies, because a wake-up
+/// would count as part of the cost of a ring.
 static POLLING: IdleRules = IdleRules::POLLING;
 
 /// Returns the path used as background load and for measuring rings. Source, buffers and run
@@ -140,6 +140,18 @@ impl Bench<'_> {
         let cpus = assign(path, mapping, self.cpus, false)?;
         let options = RunOptions { burst, ..path.run };
         self.measure(Job { confine, ..self.job(path, mapping, &cpus, options) }, seconds)
+    }
+
+    /// Runs `path` with the path's own mapping and these idle policies for this many seconds.
+    pub(crate) fn run_idle(
+        &self,
+        path: &Path,
+        idle: &IdleRules,
+        seconds: f64,
+    ) -> Result<RunReport, TuneError> {
+        let cpus = assign(path, &path.mapping, self.cpus, false)?;
+        let job = self.job(path, &path.mapping, &cpus, path.run);
+        self.measure(Job { idle, ..job }, seconds)
     }
 
     fn measure(&self, job: Job<'_>, seconds: f64) -> Result<RunReport, TuneError> {

@@ -5,6 +5,7 @@ use crate::bench::kernels;
 use crate::calibrate::Calibration;
 use crate::error::TuneError;
 use crate::home::home;
+use crate::idle::idle;
 use crate::measure::Measured;
 use crate::predict::{Predicted, predict};
 use crate::session::{Request, Session};
@@ -12,7 +13,7 @@ use crate::stored::recorded;
 use crate::trial::{ROUNDS, Trial};
 use linerate_dataplane::Watch;
 use linerate_path::mapping::describe;
-use linerate_path::model::Mapping;
+use linerate_path::model::{IdleRules, Mapping, Path, Rate, RunOptions};
 use linerate_plan::candidates::PathShape;
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::{packets_home, waits};
@@ -21,7 +22,7 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 
 /// Decisions of a tuning session that go into the tuned path file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     /// Assignment of stages to workers.
     pub mapping: Mapping,
@@ -29,6 +30,8 @@ pub struct Kept {
     pub burst: u32,
     /// Checksum and copy variant, or `selected`.
     pub kernels: String,
+    /// Idle policies for the segments of `mapping`; `None` to leave those of the path file.
+    pub idle: Option<IdleRules>,
 }
 
 /// Result of a tuning session.
@@ -53,9 +56,13 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
     let session = Session::new(request, watch)?;
     let measured = session.measure()?;
     let ended = |report, kept, cannot_tell| Ok(Tuned { report, kept, cannot_tell });
-    if measured.finding.limit == Limit::Offered || session.is_stopped() {
-        let kept = (!session.is_stopped()).then(|| kept(request, &measured, None));
-        return ended(untried(request, &measured, None), kept, None);
+    if session.is_stopped() {
+        return ended(untried(request, &measured, None), None, None);
+    }
+    if measured.finding.limit == Limit::Offered {
+        let report = untried(request, &measured, None);
+        let (report, kept) = session.with_idle(report, kept(request, &measured, None))?;
+        return ended(report, Some(kept), None);
     }
     let calibration = match session.calibrate(&measured) {
         Ok(calibration) => calibration,
@@ -74,10 +81,24 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
     };
     let kept = kept(request, &measured, trial.chosen.map(|chosen| (chosen, &predicted)));
     let tuned = session.run_kept(&kept)?;
-    ended(with_trial(report, &trial, tuned), Some(kept), None)
+    let (report, kept) = session.with_idle(with_trial(report, &trial, tuned), kept)?;
+    ended(report, Some(kept), None)
 }
 
 impl Session<'_> {
+    /// Adds idle policies for the kept mapping to a report, if the path has a rate.
+    fn with_idle(&self, report: TuneReport, kept: Kept) -> Result<(TuneReport, Kept), TuneError> {
+        if self.request.path.run.rate == Rate::Max || self.is_stopped() {
+            return Ok((report, kept));
+        }
+        let bench = self.bench();
+        let bench = bench.with(kernels(&kept.kernels).unwrap_or(bench.kernels));
+        let run = RunOptions { burst: kept.burst, ..bench.path.run };
+        let path = Path { mapping: kept.mapping.clone(), run, ..bench.path.clone() };
+        let (advice, rules) = idle(&bench, &path, &report.tuned, self.request.p99_limit_ns)?;
+        Ok((TuneReport { idle: Some(advice), ..report }, Kept { idle: rules, ..kept }))
+    }
+
     /// Runs the kept mapping once more, long enough for its figures to be reported.
     fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
         let bench = self.bench();
@@ -106,7 +127,7 @@ fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Pred
         }
         None => (&measured.mapping, request.path.run.burst, request.kernels.name()),
     };
-    Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
+    Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned(), idle: None }
 }
 
 /// Returns the report of a tuning session that tried no other mapping, with what is known at that

@@ -12,6 +12,8 @@
 //!                        (the baseline with its own kernels, all others with the kernels to try)
 //!            verdict  <- keep the best contender that clearly beats the baseline, or the baseline
 //!            tuned    <- one long run of the kept mapping
+//! idle       policy   <- if the path has a rate: proposed for the load in that run
+//!            verdict  <- keep it if it saves CPU time compared with polling, in random order
 //! ```
 //!
 //! Each step uses the results of the previous ones: [`Measured`], [`Calibration`], [`Predicted`].
@@ -29,6 +31,7 @@ mod calibrate;
 mod chain;
 mod error;
 mod home;
+mod idle;
 mod measure;
 mod predict;
 mod session;

@@ -54,6 +54,7 @@ impl Measured {
             predicted_from: None,
             baseline_latency: None,
             p99_limit_ns: None,
+            idle: None,
         }
     }
 

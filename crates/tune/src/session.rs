@@ -4,13 +4,14 @@
 use crate::bench::{Bench, Progress, packet_work};
 use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
 use crate::error::TuneError;
+use crate::idle::SECONDS as IDLE_SECONDS;
 use crate::measure::{Measured, measure};
 use crate::predict::Predicted;
 use crate::trial::{SECONDS as TRIAL_SECONDS, Trial, trial};
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{StageKind, Watch};
 use linerate_kernels::Kernels;
-use linerate_path::model::{Path, RunLength};
+use linerate_path::model::{Path, Rate, RunLength};
 use linerate_plan::footprint::{KnownMemory, Unknown};
 
 /// Maximum duration of a single run in seconds; longer runs do not improve the result.
@@ -51,7 +52,8 @@ impl<'a> Session<'a> {
     /// Returns an error if the stage kinds `parse` and `verify`, required for the background load,
     /// are missing.
     pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
-        let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS;
+        let idle = if request.path.run.rate == Rate::Max { 0.0 } else { IDLE_SECONDS };
+        let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS + idle;
         Ok(Self {
             request,
             packet_work: packet_work(request.path, request.kinds)?,

@@ -81,6 +81,28 @@ fn workers_that_keep_their_stages_keep_their_idle_policy() {
 }
 
 #[test]
+fn an_idle_policy_is_written_where_it_differs_from_the_file() {
+    let text = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n\
+                [[stage]]\nkind = 'verify'\n[mapping]\nworkers = [{ stages = ['parse'] }, \
+                { stages = ['verify'] }]\n";
+    let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
+    let same = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
+    assert!(!same.contains("idle"), "{same}");
+    path.idle.policy = IdlePolicy::Park;
+    path.idle.workers = vec![Some(IdlePolicy::Pause), None];
+    let written = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
+    assert_eq!(read(&written, STEM, KINDS).expect("it is valid").path.idle, path.idle);
+    assert!(written.ends_with("\n[idle]\npolicy = \"park\"\n"), "{written}");
+    // Other keys of the section, and its comments, stay.
+    let text =
+        written.replace("policy = \"park\"", "policy = \"auto\" # why\npark_after = \"9us\"");
+    let auto = read(&text, STEM, KINDS).expect("it is valid").path;
+    let parked = Path { idle: IdleRules { policy: IdlePolicy::Park, ..auto.idle.clone() }, ..auto };
+    let again = with_mapping(&text, &parked, &parked.mapping, 32).expect("it is TOML");
+    assert!(again.contains("policy = \"park\" # why\npark_after = \"9us\""), "{again}");
+}
+
+#[test]
 fn kernels_are_named_where_the_path_names_them() {
     let text = "# Edge.\nname = 'edge' # c-name\n[source]\nkind = 'generator'\n\
                 [[stage]]\nkind = 'parse'\n";

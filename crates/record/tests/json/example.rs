@@ -288,6 +288,7 @@ pub(crate) fn tune() -> Record {
         predicted_from: None,
         baseline_latency: None,
         p99_limit_ns: None,
+        idle: None,
         given_mapping: "parse | verify | nat44".to_owned(),
         baseline_mapping: "parse | verify".to_owned(),
         baseline: run_report(),
