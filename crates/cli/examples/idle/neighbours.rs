@@ -90,7 +90,7 @@ fn kpps(path: &Path, traffic: &Traffic, cpu: u32, neighbour: Neighbour) -> f64 {
         Neighbour::Worker(policy) => (&path.mapping, policy),
         Neighbour::None | Neighbour::Endless => (&merged, IdlePolicy::Pause),
     };
-    let idle = IdleRules { policy, workers: vec![None, Some(policy)], ..IdleRules::POLLING };
+    let idle = IdleRules { workers: vec![None, Some(policy)], ..IdleRules::POLLING };
     let cpus = [cpu; 2];
     let own = Job::new(path, linerate_stages::KINDS, traffic, &cpus[..mapping.workers()]);
     let options = RunOptions { length: RunLength::Seconds(SECONDS), ..path.run };
