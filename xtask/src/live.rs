@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask live`: compares the forwarding rate of a live path with that of DPDK's testpmd,
-//! over the same veth pairs and in the same run. Requires root; runs in a separate network
-//! namespace.
+//! over the same veth pairs and in the same run, by AF_PACKET and by AF_XDP; and linerate's rings
+//! with those of net_ring. Requires root; the interfaces are in a separate network namespace.
 //!
-//! ```text
-//! sender (CPU 0) -> s0 --- p0 -> forwarder (CPU 1) -> p1 --- r0 -> counted by the interface
-//! ```
-//!
-//! Each round runs both forwarders in random order, and the result is the ratio within each round.
+//! In each round, both programs run once per contest, in random order, and the result is the ratio
+//! within each round. The table lists missed goals first.
+
+mod child;
+mod rings;
+mod scene;
 
 use crate::command::{cargo, output, program, root};
 use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
+use rings::Rings;
+use scene::{CONTESTS, Rates, SIZES, Scene};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Settings of the comparison: rounds, random seed, and the program to test.
 pub(crate) struct Choice {
@@ -24,35 +24,6 @@ pub(crate) struct Choice {
     seed: u64,
     linerate: Option<PathBuf>,
 }
-
-/// Frame sizes without FCS, in bytes.
-const SIZES: [u32; 2] = [64, 1514];
-
-/// Duration of one measurement, after the forwarder has started.
-const WINDOW: Duration = Duration::from_secs(2);
-
-/// Time limit for a forwarder and for the sender, in seconds.
-const LIMIT_S: u32 = 20;
-
-/// The forwarders, ours first.
-const FORWARDERS: [(&str, &str); 2] = [
-    ("linerate af_packet", "exec $LINERATE run $PLACE/path.toml --cpus 1 --time 15s --quiet"),
-    (
-        "testpmd net_af_packet",
-        "exec dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 --file-prefix live$ID \
-         --vdev=net_af_packet0,iface=p0,qpairs=1,qdisc_bypass=1 \
-         --vdev=net_af_packet1,iface=p1,qpairs=1,qdisc_bypass=1 -- --total-num-mbufs=8192 \
-         --nb-cores=1 --forward-mode=io --stats-period 1",
-    ),
-];
-
-/// A path with one stage, which touches each packet as little as testpmd's io mode does.
-const PATH: &str = "[source]\nkind = \"interface\"\nname = \"p0\"\n\n[sink]\nkind = \
-                    \"interface\"\nname = \"p1\"\n\n[[stage]]\nkind = \"count\"\n";
-
-const SETUP: &str = "ip link add s0 type veth peer name p0 && \
-                     ip link add p1 type veth peer name r0 && \
-                     for i in s0 p0 p1 r0; do ip link set $i up; done && exec sleep 3600";
 
 /// Parses the arguments of `live`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
@@ -73,144 +44,220 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     Ok(choice)
 }
 
-/// Measures, and prints the table.
-pub(crate) fn run(choice: &Choice) -> Result<(), String> {
-    let linerate = match &choice.linerate {
-        Some(file) => file.clone(),
-        None => build()?,
-    };
-    let place = std::env::temp_dir().join(format!("linerate-live-{}", std::process::id()));
-    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-    std::fs::write(place.join("path.toml"), PATH).map_err(|error| error.to_string())?;
-    let (code, built) = (root().join("lab/why/send.c"), place.join("send"));
-    let words = ["-O2", "-o", &built.display().to_string(), &code.display().to_string()];
-    output(program("cc", &words))?;
-    let holder = spawn(Command::new("unshare").args(["-n", "sh", "-c", SETUP]))?;
-    let scene = Scene { holder, linerate, place };
-    thread::sleep(Duration::from_secs(1));
-    let mut random = Random::new(choice.seed);
-    let mut rates: [Vec<Vec<f64>>; 2] = [vec![Vec::new(); 2], vec![Vec::new(); 2]];
-    for _ in 0..choice.rounds {
-        for (size, rates) in SIZES.iter().zip(&mut rates) {
-            let first = usize::from(random.uniform() < 0.5);
-            for forwarder in [first, 1 - first] {
-                rates[forwarder].push(scene.measure(forwarder, *size)?);
-            }
+/// A contest between linerate and testpmd, with its results so far.
+struct Row {
+    io: String,
+    /// Frame size without FCS, in bytes; `None` if the packets' bytes are not touched.
+    bytes: Option<u32>,
+    /// Ratio to be reached.
+    goal: f64,
+    /// Packets per second of linerate and of testpmd, by round.
+    rates: [Vec<f64>; 2],
+    /// Packets per second that the sender offered to either, by round; empty if there is no sender.
+    offered: [Vec<f64>; 2],
+}
+
+impl Row {
+    fn new(io: &str, bytes: Option<u32>, goal: f64) -> Self {
+        let none = || [Vec::new(), Vec::new()];
+        Self { io: io.to_owned(), bytes, goal, rates: none(), offered: none() }
+    }
+
+    fn add(&mut self, contestant: usize, rates: Rates) {
+        self.rates[contestant].push(rates.forwarded);
+        self.offered[contestant].push(rates.offered);
+    }
+
+    fn ratio(&self) -> Estimate {
+        paired_ratio(&self.rates[1], &self.rates[0], CONFIDENCE)
+    }
+
+    fn verdict(&self) -> Verdict {
+        // If both programs forward everything, the ratio is that of the sender to itself.
+        let forwards_all = |contestant: usize| {
+            let passed =
+                paired_ratio(&self.offered[contestant], &self.rates[contestant], CONFIDENCE);
+            passed.value > ALL
+        };
+        let ratio = self.ratio();
+        match ratio {
+            _ if forwards_all(0) && forwards_all(1) => Verdict::SenderLimits,
+            Estimate { high, .. } if high < self.goal => Verdict::Missed,
+            Estimate { low, .. } if low >= self.goal => Verdict::Met,
+            _ => Verdict::CannotTell,
         }
     }
-    print!("{}", page(&rates));
+}
+
+/// Share of the offered packets above which a forwarder forwards all of them, within the accuracy
+/// of two counters that are read one after the other.
+const ALL: f64 = 0.97;
+
+/// Whether a goal was reached, in the order of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    Missed,
+    CannotTell,
+    SenderLimits,
+    Met,
+}
+
+impl Verdict {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Missed => "missed",
+            Self::CannotTell => "cannot tell: the interval contains the goal",
+            Self::SenderLimits => "cannot tell: both forward all that the sender sends",
+            Self::Met => "met",
+        }
+    }
+}
+
+/// Measures, and prints the table.
+pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    let built = build(choice.linerate.as_deref())?;
+    let place = std::env::temp_dir().join(format!("linerate-live-{}", std::process::id()));
+    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+    let rows = measure(choice, built, &place);
+    let _ = std::fs::remove_dir_all(&place);
+    print!("{}", page(rows?));
     Ok(())
 }
 
-struct Scene {
-    holder: Child,
-    linerate: PathBuf,
-    place: PathBuf,
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-        let _ = std::fs::remove_dir_all(&self.place);
+fn measure(
+    choice: &Choice,
+    [linerate, example]: [PathBuf; 2],
+    place: &Path,
+) -> Result<Vec<Row>, String> {
+    for (name, code) in [("send", "lab/why/send.c"), ("flood", "xtask/src/live/flood.c")] {
+        output(program("cc", &["-O2", "-o", &place.join(name).display().to_string(), code]))?;
     }
-}
-
-/// A child process, terminated on drop.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
-        let _ = self.0.wait();
+    let scene = Scene::new(&linerate, place)?;
+    let rings = Rings { example, place };
+    let mut random = Random::new(choice.seed);
+    let mut rows: Vec<Row> = Vec::new();
+    for contest in &CONTESTS {
+        rows.extend(SIZES.iter().map(|size| Row::new(contest.io, Some(*size), 1.0)));
     }
-}
-
-impl Scene {
-    /// Returns a command that runs a shell line in the scene's namespace, with a time limit.
-    fn line(&self, line: &str) -> Command {
-        let line = line
-            .replace("$LINERATE", &self.linerate.display().to_string())
-            .replace("$PLACE", &self.place.display().to_string())
-            .replace("$ID", &self.holder.id().to_string());
-        let mut command = Command::new("timeout");
-        command.args(["-k", "5", &LIMIT_S.to_string(), "nsenter", "-n", "-t"]);
-        command.arg(self.holder.id().to_string()).args(["sh", "-c", &line]);
-        command
-    }
-
-    /// Returns the throughput of a forwarder in kpps.
-    fn measure(&self, forwarder: usize, size: u32) -> Result<f64, String> {
-        let (name, line) = FORWARDERS[forwarder];
-        let _forwarder = Ending(spawn(&mut self.line(line))?);
-        thread::sleep(Duration::from_secs(3));
-        let send = format!("exec taskset -c 0 $PLACE/send s0 {size} 0 8 64 02:00:00:00:00:01");
-        let _sender = Ending(spawn(&mut self.line(&send))?);
-        thread::sleep(Duration::from_secs(1));
-        let (begun, before) = (Instant::now(), self.arrived()?);
-        thread::sleep(WINDOW);
-        let (took, after) = (begun.elapsed(), self.arrived()?);
-        match after - before {
-            0 => Err(format!("{name} forwarded no packets")),
-            packets => Ok(packets as f64 / took.as_secs_f64() / 1e3),
+    let mut moved = Row::new("rings", None, 0.9);
+    for _ in 0..choice.rounds {
+        for (contest, rows) in CONTESTS.iter().zip(rows.chunks_mut(SIZES.len())) {
+            for contestant in order(&mut random) {
+                let measured = scene.measure(contest, contestant)?;
+                for (row, rates) in rows.iter_mut().zip(measured) {
+                    row.add(contestant, rates);
+                }
+            }
+        }
+        for contestant in order(&mut random) {
+            moved.rates[contestant].push(rings.measure(contestant)?);
         }
     }
-
-    /// Returns the number of packets that `r0`, the interface behind the forwarder, has received.
-    fn arrived(&self) -> Result<u64, String> {
-        let text = output(self.line("ip -s -j link show r0"))?;
-        let links: serde_json::Value =
-            serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-        let packets = &links[0]["stats64"]["rx"]["packets"];
-        packets.as_u64().ok_or_else(|| format!("no packet counter of the interface in {links}"))
-    }
+    rows.push(moved);
+    Ok(rows)
 }
 
-fn spawn(command: &mut Command) -> Result<Child, String> {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.spawn().map_err(|error| format!("{:?}: {error}", command.get_program()))
+/// Returns both contestants in random order.
+fn order(random: &mut Random) -> [usize; 2] {
+    let first = usize::from(random.uniform() < 0.5);
+    [first, 1 - first]
 }
 
-/// Formats the table. `rates` contains the rates in kpps by frame size, then forwarder, then round.
-fn page(rates: &[Vec<Vec<f64>>; 2]) -> String {
-    let mut text = "| bytes | linerate, kpps | testpmd, kpps | linerate / testpmd | rounds |\n\
-                    |---|---|---|---|---|\n"
+/// Formats the table.
+fn page(mut rows: Vec<Row>) -> String {
+    rows.sort_by_key(Row::verdict);
+    let mut text = "| packets by | bytes | linerate, Mpps | testpmd, Mpps | linerate / testpmd | \
+                    goal | verdict | sender, Mpps | rounds |\n\
+                    |---|---:|---:|---:|---:|---:|---|---:|---:|\n"
         .to_owned();
-    for (size, rates) in SIZES.iter().zip(rates) {
-        let [ours, theirs] = [&rates[0], &rates[1]].map(|rates| median_interval(rates, CONFIDENCE));
-        let ratio = paired_ratio(&rates[1], &rates[0], CONFIDENCE);
-        let shown = |estimate: &Estimate, digits: usize| {
-            let Estimate { value, low, high, .. } = estimate;
-            format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
-        };
+    for row in &rows {
+        let [ours, theirs] = [&row.rates[0], &row.rates[1]].map(|rates| millions(rates));
+        let offered = row.offered.concat();
         let _ = writeln!(
             text,
-            "| {size} | {} | {} | {} | {} |",
-            shown(&ours, 0),
-            shown(&theirs, 0),
-            shown(&ratio, 2),
-            rates[0].len()
+            "| {} | {} | {ours} | {theirs} | {} | {} | {} | {} | {} |",
+            row.io,
+            row.bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
+            shown(row.ratio(), 2),
+            row.goal,
+            row.verdict().words(),
+            if offered.is_empty() { "-".to_owned() } else { millions(&offered) },
+            row.rates[0].len()
         );
     }
     text
 }
 
-fn build() -> Result<PathBuf, String> {
-    output(cargo(&["build", "--release", "--locked", "--quiet", "--package", "linerate"]))?;
+/// Formats the median of rates in packets per second, in Mpps, with its interval.
+fn millions(rates: &[f64]) -> String {
+    let scaled: Vec<f64> = rates.iter().map(|rate| rate / 1e6).collect();
+    let estimate = median_interval(&scaled, CONFIDENCE);
+    let digits = if estimate.value < 100.0 { 3 } else { 0 };
+    shown(estimate, digits)
+}
+
+fn shown(Estimate { value, low, high, .. }: Estimate, digits: usize) -> String {
+    match low.is_finite() && high.is_finite() {
+        true => format!("{value:.digits$} ({low:.digits$} to {high:.digits$})"),
+        false => format!("{value:.digits$} (no interval)"),
+    }
+}
+
+/// Returns linerate, which is built unless given, and the example `ring_io`.
+fn build(linerate: Option<&Path>) -> Result<[PathBuf; 2], String> {
+    let build = ["build", "--release", "--locked", "--quiet", "--package"];
+    if linerate.is_none() {
+        output(cargo(&[&build[..], &["linerate"]].concat()))?;
+    }
+    output(cargo(&[&build[..], &["linerate-dataplane", "--example", "ring_io"]].concat()))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    Ok(Path::new(root()).join(target).join("release/linerate"))
+    let release = root().join(target).join("release");
+    let own = || release.join("linerate");
+    Ok([linerate.map_or_else(own, Path::to_owned), release.join("examples/ring_io")])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn row(ours: f64, theirs: f64, offered: f64) -> Row {
+        let mut row = Row::new("af_xdp", Some(64), 1.0);
+        for _ in 0..9 {
+            row.add(0, Rates { forwarded: ours, offered });
+            row.add(1, Rates { forwarded: theirs, offered });
+        }
+        row
+    }
+
     #[test]
-    fn the_table_has_the_ratio_within_rounds() {
-        let fast = vec![vec![200.0; 9], vec![100.0; 9]];
-        let text = page(&[fast.clone(), fast]);
-        let row = "| 64 | 200 (200 to 200) | 100 (100 to 100) | 2.00 (2.00 to 2.00) | 9 |";
-        assert!(text.contains(row), "{text}");
+    fn the_table_has_the_ratio_within_rounds_and_failures_first() {
+        let text = page(vec![row(2e6, 1e6, 3e6), row(0.5e6, 1e6, 3e6)]);
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "| af_xdp | 64 | 0.500 (0.500 to 0.500) | 1.000 (1.000 to 1.000) | 0.50 (0.50 to \
+                 0.50) | 1 | missed | 3.000 (3.000 to 3.000) | 9 |",
+                "| af_xdp | 64 | 2.000 (2.000 to 2.000) | 1.000 (1.000 to 1.000) | 2.00 (2.00 to \
+                 2.00) | 1 | met | 3.000 (3.000 to 3.000) | 9 |"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_slow_sender_decides_nothing() {
+        assert_eq!(row(1e6, 1e6, 1e6).verdict(), Verdict::SenderLimits);
+        // The sender limits only one of the two.
+        assert_eq!(row(1e6, 0.9e6, 1e6).verdict(), Verdict::Met);
+        assert_eq!(row(0.9e6, 1e6, 1e6).verdict(), Verdict::Missed);
+    }
+
+    #[test]
+    fn one_round_decides_nothing() {
+        let mut short = Row::new("rings", None, 0.9);
+        short.rates = [vec![2e9], vec![1e9]];
+        assert_eq!(short.verdict(), Verdict::CannotTell);
+        assert!(page(vec![short]).contains("| 2000 (no interval) | 1000 (no interval) | 2.00 "));
     }
 
     #[test]

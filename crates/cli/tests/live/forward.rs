@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests traffic of real programs through the forwarder.
 
-use crate::scene::{PORTS, Scene, assert_reconciled, interface, nat, router};
-use std::process::Stdio;
+use crate::scene::{PORTS, Scene, assert_reconciled, done, drops, interface, nat, router, run};
+use std::process::{Command, Stdio};
 
 #[test]
 fn ping_and_tcp_pass_through_nat_both_ways() {
@@ -13,7 +13,11 @@ fn ping_and_tcp_pass_through_nat_both_ways() {
     let replies = scene.run("a", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
     assert!(replies.contains(" 0% packet loss"), "{replies}");
 
-    send_over_tcp(&scene);
+    send_over_tcp(&scene, &[]);
+    let before = received_bytes(&scene, "p1");
+    let bytes = send_over_tcp(&scene, &["-R"]);
+    let outside = received_bytes(&scene, "p1") - before;
+    assert!(outside >= bytes, "{outside} of {bytes} bytes came from host b");
     let report = forwarder.end();
     assert_reconciled(&report);
     let nat = report.workers[0].stages.iter().find(|stage| stage.name == "nat44").expect("nat44");
@@ -27,8 +31,15 @@ fn ping_and_tcp_pass_through_nat_both_ways() {
     assert!(input.completed_checksums > 0, "veth leaves checksums to the receiver: {input:?}");
 }
 
-/// Sends data from host a to host b for 2 seconds, some of which must arrive.
-fn send_over_tcp(scene: &Scene) {
+/// Returns the bytes that an interface of the forwarder has received.
+fn received_bytes(scene: &Scene, name: &str) -> u64 {
+    let file = format!("/sys/class/net/{name}/statistics/rx_bytes");
+    scene.run("f", &["cat", &file]).trim().parse().expect("a number")
+}
+
+/// Sends data from host a to host b for 2 seconds, with further options of iperf3. Returns the
+/// number of bytes that arrived, which must not be 0.
+fn send_over_tcp(scene: &Scene, options: &[&str]) -> u64 {
     let mut server = scene.command("b", &["iperf3", "-s", "-1", "-p", "5201"]);
     let mut server = server.stdout(Stdio::null()).spawn().expect("iperf3 starts");
     // Port 5201 in hexadecimal, in state LISTEN.
@@ -36,12 +47,14 @@ fn send_over_tcp(scene: &Scene) {
                    grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; \
                    done; exit 1";
     scene.run("b", &["sh", "-c", listens]);
-    let sent = scene.run("a", &["iperf3", "-c", "192.0.2.2", "-t", "2", "-J"]);
+    let client = [&["iperf3", "-c", "192.0.2.2", "-t", "2", "-J"], options].concat();
+    let sent = scene.run("a", &client);
     server.wait().expect("it ends");
     let result: serde_json::Value = last_object(&sent);
     let bytes = result["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
     // The rate depends on other load on the CPUs; `cargo xtask live` checks rates.
     assert!(bytes > 0, "no data in 2 seconds: {sent}");
+    bytes
 }
 
 #[test]
@@ -52,7 +65,7 @@ fn a_parked_forwarder_forwards_like_one_that_polls() {
     scene.wait_for_reply("a", "192.0.2.2");
     let replies = scene.run("a", &["ping", "-n", "-q", "-i", "0.05", "-c", "20", "192.0.2.2"]);
     assert!(replies.contains(" 0% packet loss"), "{replies}");
-    send_over_tcp(&scene);
+    send_over_tcp(&scene, &[]);
     let report = forwarder.end();
     assert_reconciled(&report);
     let idle = report.workers[0].idle.as_ref().expect("every run reports it");
@@ -72,14 +85,15 @@ fn a_parked_forwarder_uses_little_cpu_time_while_no_packets_come() {
         let path = scene.path(&format!("{io}.toml"), &format!("{ports}{}", router()));
         let forwarder = scene.start("f", &path, &["--time", "80s", "--idle", "park"]);
         scene.wait_for_reply("a", "192.0.2.2");
+        let before = forwarder.worker_cpu_ns();
         scene.run("f", &["sleep", "4"]);
+        let share = (forwarder.worker_cpu_ns() - before) as f64 / 4e9;
         scene.wait_for_reply("a", "192.0.2.2");
         let report = forwarder.end();
         assert_reconciled(&report);
-        let worker = &report.workers[0];
-        // A polling worker would use nearly a whole CPU, less the time used by other programs.
-        let share = worker.cpu_ns as f64 / 1e9 / report.elapsed_s;
-        assert!(share < 0.05, "{io}: {share} of a CPU, {:?}", worker.idle);
+        // It looks for the end of the run ten times per second. This takes 0.14 % of a CPU without
+        // optimization (0.06 % with it), and a multiple of that on a busy machine.
+        assert!(share < 0.005, "{io}: {share} of a CPU, {:?}", report.workers[0].idle);
     }
 }
 
@@ -87,6 +101,32 @@ fn a_parked_forwarder_uses_little_cpu_time_while_no_packets_come() {
 fn last_object(text: &str) -> serde_json::Value {
     let start = text.rfind("\n{").map_or(0, |at| at + 1);
     serde_json::from_str(&text[start..]).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The path that `cargo xtask live` compares with testpmd.
+const COMPARED: &str = include_str!("../../../../xtask/src/live/path.toml");
+
+#[test]
+fn the_path_of_the_comparison_with_testpmd_forwards() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for io in ["af_packet", "af_xdp"] {
+        let file = folder.path().join(format!("{io}.toml"));
+        std::fs::write(&file, COMPARED.replace("af_packet", io)).expect("it can be written");
+        let mut check = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        done(&run(check.args(["run", "--check"]).arg(&file)));
+    }
+    let Some(scene) = Scene::new(&[]) else { return };
+    let forwarder = scene.start("f", &scene.path("compared.toml", COMPARED), &["--time", "80s"]);
+    scene.run(
+        "f",
+        &["sh", "-c", "until [ $(wc -l < /proc/net/packet) -gt 2 ]; do sleep 0.05; done"],
+    );
+    // The host has no neighbor that answers, but its frames leave on the other side.
+    let ping = "ping -n -q -i 0.05 -c 20 -W 1 192.0.2.2; [ $? = 1 ]";
+    scene.run("a", &["sh", "-c", ping]);
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    assert!(interface(&report, "p1").sent.as_ref().is_some_and(|sent| sent.accepted >= 20));
 }
 
 #[test]
@@ -107,6 +147,35 @@ fn xdp_sockets_forward_through_nat_both_ways() {
     let report = forwarder.end();
     assert_reconciled(&report);
     assert_eq!(interface(&report, "p0").io, "af_xdp");
+}
+
+/// Fragments from inside are translated, in any order. Fragments addressed to the outside address
+/// cannot be assigned to a host inside without reassembly, and are dropped by name.
+#[test]
+fn fragments_from_inside_pass_through_nat_and_those_from_outside_are_dropped_by_name() {
+    const PINGS: u64 = 20;
+    let Some(scene) = Scene::new(&[]) else { return };
+    let path = scene.path("nat.toml", &format!("{PORTS}{}", nat()));
+    let forwarder = scene.start("f", &path, &["--time", "80s"]);
+    scene.wait_for_reply("a", "192.0.2.2");
+    let before = reassembled(&scene);
+    // 4000 bytes are three fragments each way.
+    let ping = format!("ping -n -q -M dont -s 4000 -i 0.05 -c {PINGS} -W 1 192.0.2.2; [ $? = 1 ]");
+    scene.run("a", &["sh", "-c", &ping]);
+    assert_eq!(reassembled(&scene) - before, PINGS, "host b receives whole packets");
+    let report = forwarder.end();
+    assert_reconciled(&report);
+    assert_eq!(drops(&report, "nat44", "fragment"), 3 * PINGS);
+}
+
+/// Returns the number of packets that host b has reassembled from fragments.
+fn reassembled(scene: &Scene) -> u64 {
+    let text = scene.run("b", &["cat", "/proc/net/snmp"]);
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, numbers) = (lines.next().expect("names"), lines.next().expect("numbers"));
+    let mut pairs = names.split(' ').zip(numbers.split(' '));
+    let found = pairs.find(|(name, _)| *name == "ReasmOKs").expect("ReasmOKs");
+    found.1.parse().expect("a number")
 }
 
 #[test]

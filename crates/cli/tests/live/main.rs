@@ -8,4 +8,5 @@
 mod faults;
 mod forward;
 mod scene;
+mod stress;
 mod wires;

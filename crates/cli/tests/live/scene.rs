@@ -147,8 +147,19 @@ impl Scene {
 
     /// Starts the program in a namespace. It will print its record as JSON.
     pub(crate) fn start(&self, host: &str, path: &str, options: &[&str]) -> Running {
+        self.start_by(&[], host, path, options)
+    }
+
+    /// Starts the program like [`Self::start`], by a command that executes its other arguments.
+    pub(crate) fn start_by(
+        &self,
+        by: &[&str],
+        host: &str,
+        path: &str,
+        options: &[&str],
+    ) -> Running {
         let program = env!("CARGO_BIN_EXE_linerate");
-        let line = [&[program, "run", path, "--json", "--quiet", "--oversubscribe"], options];
+        let line = [by, &[program, "run", path, "--json", "--quiet", "--oversubscribe"], options];
         let mut command = self.command(host, &line.concat());
         command.env("XDG_STATE_HOME", "/dev/null/state");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -177,21 +188,45 @@ impl Running {
 
     /// Sends a signal to the program, which timeout(1) would not pass on.
     pub(crate) fn signal(&self, name: &str) {
+        done(&run(Command::new("kill").args([&format!("-{name}"), &self.program()])));
+    }
+
+    /// Returns the CPU time that the program's workers have used, in nanoseconds.
+    pub(crate) fn worker_cpu_ns(&self) -> u64 {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.program())).expect("it runs");
+        let read = |thread: &fs::DirEntry, file: &str| {
+            fs::read_to_string(thread.path().join(file)).expect("the thread runs")
+        };
+        let threads = threads.map(|thread| thread.expect("it runs"));
+        let workers = threads.filter(|thread| read(thread, "comm").starts_with("worker "));
+        let times = workers.map(|worker| {
+            let times = read(&worker, "schedstat");
+            times.split(' ').next().and_then(|time| time.parse::<u64>().ok()).expect("a time")
+        });
+        times.sum()
+    }
+
+    /// Returns the process ID of the program.
+    fn program(&self) -> String {
         let timeout = self.0.as_ref().expect("it runs").id();
         let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
-        let program = children.expect("timeout runs");
-        done(&run(Command::new("kill").args([&format!("-{name}"), program.trim()])));
+        children.expect("timeout runs").trim().to_owned()
     }
 
     /// Waits for the end of the path, which must be a success; returns its report.
     pub(crate) fn report(self) -> RunReport {
         let output = self.output();
         done(&output);
-        let json = String::from_utf8(output.stdout).expect("UTF-8");
-        let record = Record::from_json(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
-        let Body::Run(report) = record.body else { panic!("{json}") };
-        assert!(report.is_conserved(), "packets are conserved: {json}");
-        *report
+        conserved(output.stdout)
+    }
+
+    /// Waits for the end of the path, which must be an error; returns the error and the report on
+    /// what was measured before.
+    pub(crate) fn failure(self) -> (String, RunReport) {
+        let Output { status, stdout, stderr } = self.output();
+        let error = String::from_utf8(stderr).expect("UTF-8");
+        assert_eq!(status.code(), Some(2), "{error}");
+        (error, conserved(stdout))
     }
 
     /// Waits for the program to exit.
@@ -208,6 +243,15 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// Returns the report of a record, whose packets must be conserved.
+fn conserved(record: Vec<u8>) -> RunReport {
+    let json = String::from_utf8(record).expect("UTF-8");
+    let record = Record::from_json(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
+    let Body::Run(report) = record.body else { panic!("{json}") };
+    assert!(report.is_conserved(), "packets are conserved: {json}");
+    *report
 }
 
 pub(crate) fn run(command: &mut Command) -> Output {

@@ -58,7 +58,7 @@ fn numbers(file: &[u8]) -> BTreeMap<u8, Vec<u16>> {
 }
 
 /// Waits until a packet socket is open in the namespace of a host.
-fn wait_for_socket(scene: &Scene, host: &str, sockets: u32) {
+pub(crate) fn wait_for_socket(scene: &Scene, host: &str, sockets: u32) {
     let line = format!(
         "until [ $(wc -l < /proc/net/packet) -gt {sockets} ]; do sleep 0.05; done; sleep 0.5"
     );
@@ -114,7 +114,7 @@ fn two_queues_keep_the_order_of_each_flow_and_every_packet_is_explained() {
 }
 
 /// Writes a path that sends packets of one flow from host a; `run` holds its run settings.
-fn flood(scene: &Scene, io: &str, run: &str) -> String {
+pub(crate) fn flood(scene: &Scene, io: &str, run: &str) -> String {
     let mut writer = linerate_dataplane::capture::PcapWriter::new(Vec::new()).expect("memory");
     writer.write(0, &frame(0, 0)).expect("memory");
     let capture = writer.finish().expect("memory");
