@@ -237,6 +237,7 @@ impl<'a> LiveQueue<'a> {
         let count = self.ports.len();
         let mut port = self.first;
         let mut refused = 0;
+        let mut clock = Clock::default();
         for _ in 0..count {
             while burst.len() < most && refused < most {
                 if stock.free.is_empty() {
@@ -259,6 +260,7 @@ impl<'a> LiveQueue<'a> {
                     coalesced: &mut ports.coalesced,
                     port: port as u8,
                     hides_offloads,
+                    clock: &mut clock,
                 };
                 match work.accept(received, stock) {
                     Some(packet) => push(packet, burst, &mut self.position, &self.rules),
@@ -367,6 +369,7 @@ struct Work<'w, 'a> {
     /// Whether the receiver does not report missing checksums, so that they can be recognized only
     /// by the value of the checksum field.
     hides_offloads: bool,
+    clock: &'w mut Clock,
 }
 
 impl Work<'_, '_> {
@@ -429,7 +432,7 @@ impl Work<'_, '_> {
         };
         self.counts.completed += u64::from(is_finished);
         let meta = packet.meta_mut();
-        (meta.time_ns, meta.port) = (time_ns(&received), self.port);
+        (meta.time_ns, meta.port) = (self.clock.time_ns(&received), self.port);
         stock.taken.add(1, bytes as u64);
         Some(packet)
     }
@@ -438,7 +441,7 @@ impl Work<'_, '_> {
         let Some(count) = self.segments.load(received.bytes, tag, step) else {
             return self.counts.drop(UNKNOWN_OFFLOAD, received.bytes.len() as u64);
         };
-        (self.segments.time_ns, self.segments.port) = (time_ns(received), self.port);
+        (self.segments.time_ns, self.segments.port) = (self.clock.time_ns(received), self.port);
         self.counts.cut_frames += 1;
         self.counts.cut_segments += count as u64;
         let frame = self.segments.next_bytes().unwrap_or(0);
@@ -447,12 +450,23 @@ impl Work<'_, '_> {
     }
 }
 
-/// Returns the receive timestamp in nanoseconds since 1970-01-01 UTC; the current time if the
-/// kernel did not report one.
-fn time_ns(received: &Received<'_>) -> u64 {
-    match received.time_ns {
-        0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
-        time_ns => time_ns,
+/// The time of a poll. It is read at most once per poll, because reading it takes longer than most
+/// of the work on a packet.
+#[derive(Debug, Default)]
+struct Clock(Option<u64>);
+
+impl Clock {
+    /// Returns the receive timestamp in nanoseconds since 1970-01-01 UTC; the time of the poll if
+    /// the kernel did not report one.
+    #[inline]
+    fn time_ns(&mut self, received: &Received<'_>) -> u64 {
+        match received.time_ns {
+            0 => *self.0.get_or_insert_with(|| {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                now.map_or(0, |now| now.as_nanos() as u64)
+            }),
+            time_ns => time_ns,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes all workers start receiving at the same time: no AF_PACKET or AF_XDP socket receives
-//! before every worker is about to poll. Otherwise, rings would overflow while threads start, clocks are measured and
-//! counters are opened, and this loss would look like that of a slow worker.
+//! before every worker is about to poll. Otherwise, rings would overflow while threads start,
+//! clocks are measured and counters are opened, and this loss would look like that of a slow
+//! worker.
 //!
 //! ```text
 //! worker:          prepare; ready; wait for the gate; start its sockets; started; poll

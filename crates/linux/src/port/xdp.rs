@@ -28,6 +28,10 @@ const FRAME_BYTES: usize = 4096;
 /// Frames per receiver and per sender, and entries per ring: a power of two.
 const FRAMES: u32 = 2048;
 
+/// Frames after which a receiver publishes its indices of both rings. The kernel, on another CPU,
+/// reads and writes the same cache lines for each frame that arrives.
+const PUBLISHED_TOGETHER: u32 = 32;
+
 /// Frames that the kernel sends per call in copy mode (`TX_BATCH_SIZE`).
 const SENT_PER_CALL: u32 = 32;
 
@@ -52,6 +56,9 @@ pub struct XdpReceiver {
     /// Address of the frame returned by the last `receive`. The next call gives its memory back to
     /// the kernel.
     taken: Option<u64>,
+    /// Frames received since the indices of the rings were last published; less than
+    /// [`PUBLISHED_TOGETHER`].
+    unpublished: u32,
     /// The kernel's drop counts at the last call to [`Self::start`].
     at_start: XdpCounts,
     queue: Arc<Queue>,
@@ -166,7 +173,14 @@ fn open_queue(
     program.map_or(Ok(()), |program| program.add(number, &socket))?;
     let queue = Arc::new(Queue { socket, memory, _program: program.cloned(), interface });
     let at_start = XdpCounts::default();
-    let receiver = XdpReceiver { fill, filled, taken: None, at_start, queue: Arc::clone(&queue) };
+    let receiver = XdpReceiver {
+        fill,
+        filled,
+        taken: None,
+        unpublished: 0,
+        at_start,
+        queue: Arc::clone(&queue),
+    };
     let free = (FRAMES..2 * FRAMES).map(frame).collect();
     Ok((receiver, XdpSender { send, sent, free, is_behind: false, queue }))
 }
@@ -207,9 +221,15 @@ impl XdpReceiver {
         if let Some(frame) = self.taken.take() {
             // The receiver has as many frames as the ring has entries, so there is always room.
             self.fill.push_address(frame);
-            self.fill.publish();
+            self.unpublished += 1;
+            if self.unpublished == PUBLISHED_TOGETHER {
+                self.publish();
+            }
         }
         let Some((address, bytes)) = self.filled.pop_description() else {
+            if self.unpublished > 0 {
+                self.publish();
+            }
             self.wake();
             return None;
         };
@@ -230,6 +250,13 @@ impl XdpReceiver {
             vlan: None,
             offload: Offload::default(),
         })
+    }
+
+    /// Gives the frames and ring entries that are no longer used back to the kernel.
+    fn publish(&mut self) {
+        self.fill.publish();
+        self.filled.release();
+        self.unpublished = 0;
     }
 
     /// Wakes the driver if it needs a wakeup before it uses the fill ring.

@@ -81,3 +81,19 @@ fn a_poll_refuses_a_limited_number_of_frames_and_says_so() {
     };
     std::thread::scope(|scope| scope.spawn(run).join().expect("no panic"));
 }
+
+#[test]
+fn frames_without_a_timestamp_have_the_time_of_their_poll() {
+    let frame = |time_ns| Received {
+        bytes: &[0; 60],
+        original_bytes: 60,
+        time_ns,
+        vlan: None,
+        offload: Offload::default(),
+    };
+    let mut clock = Clock::default();
+    let first = clock.time_ns(&frame(0));
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert_eq!((clock.time_ns(&frame(7)), clock.time_ns(&frame(0))), (7, first));
+    assert!(Clock::default().time_ns(&frame(0)) >= first + 2_000_000);
+}

@@ -129,14 +129,12 @@ impl Ring {
         Some(address)
     }
 
-    /// Reads a frame's address and length from a descriptor ring, and gives the entry back; `None`
-    /// if the ring is empty.
+    /// Reads a frame's address and length from a descriptor ring; `None` if the ring is empty.
     pub(super) fn pop_description(&mut self) -> Option<(u64, u32)> {
         let at = self.is_readable().then(|| self.slot(DESCRIPTION))?;
         let address = self.read64(at);
         let bytes = self.memory.atomic(at + 8).load(Ordering::Relaxed);
         self.next = self.next.wrapping_add(1);
-        self.release();
         Some((address, bytes))
     }
 
