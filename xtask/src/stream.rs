@@ -4,10 +4,14 @@
 //! in network namespaces.
 
 mod judge;
+mod process;
 mod seeds;
 
 use crate::command::{cargo, output, root};
 use std::path::PathBuf;
+
+/// Default number of rounds: the interval of a median needs 6, and some may be left out.
+const ROUNDS: u32 = 15;
 
 /// Number of rounds, and path of the `linerate` program to test.
 pub(crate) struct Choice {
@@ -17,7 +21,7 @@ pub(crate) struct Choice {
 
 /// Parses the arguments of `stream`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
-    let mut choice = Choice { rounds: 5, linerate: None };
+    let mut choice = Choice { rounds: ROUNDS, linerate: None };
     for pair in words.chunks(2) {
         match pair {
             ["--rounds", number] => {

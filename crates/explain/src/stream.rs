@@ -10,7 +10,9 @@
 
 mod costs;
 mod cpus;
+mod losses;
 mod measure;
+mod rule;
 pub mod rules;
 mod words;
 

@@ -175,6 +175,115 @@ fn datagrams_are_lost_by_place() {
     is(unknown, "cannot_tell", "cannot_tell");
 }
 
+/// A sweep of UDP receive buffers that was measured on two CPUs: buffer in bytes as accounted by
+/// the kernel, datagrams sent and dropped, CPU time of sender and receiver.
+const DATAGRAMS: [(u64, u64, u64, [f64; 2]); 7] = [
+    (212_992, 173_004, 11_007, [0.998, 0.598]),
+    (16_384, 169_531, 18_465, [0.977, 0.560]),
+    (32_768, 175_538, 2201, [0.999, 0.482]),
+    (65_536, 179_691, 14_070, [0.996, 0.572]),
+    (131_072, 174_648, 4958, [0.997, 0.470]),
+    (262_144, 176_834, 3915, [0.998, 0.470]),
+    (425_984, 169_180, 3293, [0.998, 0.606]),
+];
+
+/// Returns a UDP sweep over [`DATAGRAMS`] in which `drops` of what was dropped is dropped, and the
+/// senders have `spare` CPUs less to do.
+fn datagrams(drops: impl Fn(u64, u64) -> u64, spare: f64) -> StreamReport {
+    let mut report = udp(|_| ());
+    let point = report.points.remove(0);
+    for (buffer, sent, dropped, [sender, receiver]) in DATAGRAMS {
+        let mut point = point.clone();
+        let dropped = drops(buffer, dropped);
+        let udp = point.udp.as_mut().expect("UDP");
+        (udp.sent, udp.received, udp.buffer_drops) = (sent, sent - dropped, Some(dropped));
+        (point.sender.cpu, point.receiver.cpu) = (cpus(sender - spare), cpus(receiver));
+        for side in [&mut point.sender, &mut point.receiver] {
+            side.bytes_per_call = 1472.0;
+        }
+        (point.message_bytes, point.receiver.buffer_bytes) = (1472, Some(buffer));
+        report.points.push(point);
+    }
+    report
+}
+
+fn limits(mut report: StreamReport) -> Vec<(String, String)> {
+    explain(&mut report);
+    report.points.into_iter().map(|point| (point.finding, point.limited_by)).collect()
+}
+
+#[test]
+fn a_loss_that_does_not_follow_the_buffer_is_not_blamed_on_it() {
+    let report = datagrams(|_, dropped| dropped, 0.0);
+    let causes = |index: usize| -> Vec<Cause> {
+        findings(&report, &report.points[index]).iter().map(|finding| finding.cause).collect()
+    };
+    // Four times 32 and 64 KiB lose as many. There is nothing to compare with four times 128 KiB.
+    assert_eq!(causes(2), [Cause::SystemCalls, Cause::SlowReceiver]);
+    assert_eq!(causes(4), [Cause::SystemCalls, Cause::SocketBuffer]);
+    let loss = &findings(&report, &report.points[2])[1].sentence;
+    assert!(loss.starts_with("1.3 % of 175538 datagrams were dropped"), "{loss}");
+    for (finding, limit) in limits(report) {
+        assert_eq!((finding.as_str(), limit.as_str()), ("system_calls", "sender_cpu"));
+    }
+    // A sender with idle time would send more, but for what is lost.
+    let falling = datagrams(|buffer, _| 80_000 * 16_384 / buffer, 0.3);
+    for (finding, limit) in limits(falling) {
+        assert_eq!((finding.as_str(), limit.as_str()), ("socket_buffer", "receive_buffer"));
+    }
+    let constant = datagrams(|_, _| 20_000, 0.3);
+    for (finding, limit) in limits(constant) {
+        assert_eq!((finding.as_str(), limit.as_str()), ("cannot_tell", "cannot_tell"));
+    }
+}
+
+#[test]
+fn a_receiver_without_idle_time_loses_what_a_faster_sender_sends() {
+    let mut report = datagrams(|_, _| 60_000, 0.0);
+    for point in &mut report.points {
+        point.receiver.cpu = cpus(0.97);
+    }
+    for (finding, limit) in limits(report) {
+        assert_eq!((finding.as_str(), limit.as_str()), ("system_calls", "receiver_cpu"));
+    }
+    let mut paused = datagrams(|_, _| 60_000, 0.0);
+    for point in &mut paused.points {
+        point.receiver.paused = 0.6;
+    }
+    for (finding, limit) in limits(paused) {
+        assert_eq!((finding.as_str(), limit.as_str()), ("slow_receiver", "receiver_pause"));
+    }
+}
+
+#[test]
+fn ends_that_take_turns_wait_for_each_other() {
+    // As measured between two namespaces on two CPUs.
+    let turns = |kind, mode| {
+        with(|report, point| {
+            (report.path.kind, report.mode) = (kind, mode);
+            (point.sender.cpu, point.receiver.cpu) = (cpus(0.76), cpus(0.69));
+            (point.sender.switches_per_mb, point.receiver.switches_per_mb) = (4.0, 9.0);
+        })
+    };
+    let here = turns(StreamPathKind::Namespaces, StreamMode::Tcp);
+    let sentence = findings(&here, &here.points[0])[0].sentence.clone();
+    assert!(sentence.contains("76 % of a CPU and the receiver 69 % of a CPU"), "{sentence}");
+    assert!(sentence.contains("13 context switches"), "{sentence}");
+    is(here, "waiting_for_peer", "wake_ups");
+    is(turns(StreamPathKind::Network, StreamMode::Tcp), "cannot_tell", "cannot_tell");
+    let mut datagrams = turns(StreamPathKind::Namespaces, StreamMode::Udp);
+    datagrams.points[0].tcp = None;
+    is(datagrams, "cannot_tell", "cannot_tell");
+}
+
+#[test]
+fn a_full_cpu_is_the_limit_even_if_its_cost_cannot_be_divided() {
+    let medium = with(|_, point| {
+        (point.sender.cpu, point.sender.bytes_per_call) = (cpus(0.99), 8192.0);
+    });
+    is(medium, "processing_cost", "sender_cpu");
+}
+
 #[test]
 fn processors_limit() {
     let one = with(|_, point| {

@@ -131,7 +131,7 @@ pub struct StreamPoint {
     pub udp: Option<StreamUdp>,
     /// Keyword of the cause that limited the point: `sender_cpu`, `receiver_cpu`, `receive_window`,
     /// `send_buffer`, `congestion_window`, `sender_pause`, `receiver_pause`, `rate_limit`,
-    /// `receive_buffer`, `round_trip` or `cannot_tell`.
+    /// `receive_buffer`, `round_trip`, `wake_ups` or `cannot_tell`.
     pub limited_by: String,
     /// Keyword of the cause found at this point, as in `finding` of a `why` record.
     pub finding: String,
@@ -282,6 +282,9 @@ pub struct StreamMethod {
     pub speed: Figure,
     /// Service demand relative to the plain method; lower is better.
     pub demand: Figure,
+    /// Share of both sides' CPU time in which data was copied, 0 to 1; `null` in older records.
+    #[serde(default)]
+    pub copy_share: Option<Figure>,
     /// Note on using this method on this path; `null` if there is none.
     pub note: Option<String>,
 }
@@ -300,7 +303,8 @@ impl StreamReport {
 
     /// Returns the point with the smallest fixed buffer whose throughput is within `slack` (0 to 1)
     /// of the fastest, among the points with the same message size and number of connections as the
-    /// explained one, and with equal buffers at both ends.
+    /// explained one, and with equal buffers at both ends. A point that loses more than `slack` of
+    /// its datagrams is not large enough.
     pub fn enough_buffer(&self, slack: f64) -> Option<&StreamPoint> {
         let explained = self.explained()?;
         let is_alike = |point: &&StreamPoint| {
@@ -311,7 +315,13 @@ impl StreamReport {
         let alike = || self.points.iter().filter(is_alike);
         let rate = |point: &StreamPoint| point.gbps.as_number().unwrap_or(0.0);
         let most = alike().map(rate).fold(0.0, f64::max);
-        let enough = |point: &&StreamPoint| rate(point) >= most * (1.0 - slack) && most > 0.0;
+        let delivered = |point: &StreamPoint| match point.udp {
+            Some(udp) if udp.sent > 0 => udp.received as f64 / udp.sent as f64,
+            _ => 1.0,
+        };
+        let enough = |point: &&StreamPoint| {
+            rate(point) >= most * (1.0 - slack) && most > 0.0 && delivered(point) >= 1.0 - slack
+        };
         let fixed = alike().filter(|point| point.send_buffer_bytes.is_some()).filter(enough);
         fixed.min_by_key(|point| point.send_buffer_bytes)
     }
@@ -347,6 +357,25 @@ mod tests {
         assert_eq!(enough(&one), Some(65_536));
         let eight = [both(8192, 8, 30.0), both(65_536, 8, 31.0)];
         assert_eq!(enough(&[&one[..], &eight].concat()), Some(65_536));
+    }
+
+    #[test]
+    fn a_buffer_that_loses_datagrams_is_not_large_enough() {
+        let mut report = crate::fixtures::stream();
+        let any = report.points[0].clone();
+        let point = |(buffer, received): (u64, u64)| StreamPoint {
+            send_buffer_bytes: Some(buffer),
+            receive_buffer_bytes: Some(buffer),
+            gbps: Figure::exact("Gb/s", 2.0, crate::Tier::Sw, "by hand"),
+            udp: Some(StreamUdp { sent: 100, received, ..StreamUdp::default() }),
+            ..any.clone()
+        };
+        report.points = [(8192, 92), (65_536, 97), (131_072, 99)].map(point).to_vec();
+        report.explained = Some(0);
+        let enough = report.enough_buffer(0.05).and_then(|point| point.send_buffer_bytes);
+        assert_eq!(enough, Some(65_536));
+        report.points.truncate(1);
+        assert!(report.enough_buffer(0.05).is_none());
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn limit(keyword: &str) -> String {
         "receiver_cpu" => "the receiver's CPU",
         "sender_pause" => "the sender's pauses",
         "receiver_pause" => "the receiver's pauses",
+        "wake_ups" => "the two ends' waits for each other",
         "cannot_tell" => "an unknown cause",
         other => return other.replace('_', " "),
     }
@@ -76,6 +77,11 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 
 fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+}
+
+/// Formats the interval of a figure; `None` if it has none.
+fn interval(figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
+    figure.low.zip(figure.high).map(|(low, high)| format!("{} to {}", show(low), show(high)))
 }
 
 fn head(report: &StreamReport, style: &Style) -> String {
@@ -188,10 +194,9 @@ fn points(report: &StreamReport, style: &Style) -> String {
     for point in &report.points {
         let figure = if is_request { &point.requests_per_s } else { &point.gbps };
         let show = if is_request { whole } else { significant };
-        let end = |end: Option<f64>| end.map_or_else(|| ABSENT.to_owned(), show);
         let cells = [
             cell(figure, show),
-            format!("{} to {}", end(figure.low), end(figure.high)),
+            interval(figure, show).unwrap_or_else(|| ABSENT.to_owned()),
             cell(&point.sender.cpu, percent),
             cell(&point.receiver.cpu, percent),
             cell(&point.cpu_us_per_kb, three_digits),
@@ -305,19 +310,20 @@ fn datagrams(report: &StreamReport, style: &Style) -> String {
 }
 
 fn methods(report: &StreamReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["method", ">Gb/s", ">us/KB", ">speed", ">demand", "relative to"]);
+    let heads = ["method", ">Gb/s", ">us/KB", ">copies %", ">speed", ">demand", "relative to"];
+    let mut grid = Grid::new(&heads);
     let ratio = |figure: &Figure| {
-        cell(figure, |x| {
-            let end =
-                |end: Option<f64>| end.map_or_else(|| ABSENT.to_owned(), |x| format!("{x:.2}"));
-            format!("{x:.2} ({} to {})", end(figure.low), end(figure.high))
-        })
+        let two_digits = |x: f64| format!("{x:.2}");
+        let interval = interval(figure, two_digits);
+        let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
+        cell(figure, |x| two_digits(x) + &interval)
     };
     for method in &report.methods {
         grid.row(vec![
             method.name.clone(),
             cell(&method.gbps, significant),
             cell(&method.cpu_us_per_kb, three_digits),
+            method.copy_share.as_ref().map_or_else(|| ABSENT.to_owned(), |x| cell(x, percent)),
             ratio(&method.speed),
             ratio(&method.demand),
             method.compared_with.clone().unwrap_or_default(),
@@ -328,7 +334,19 @@ fn methods(report: &StreamReport, style: &Style) -> String {
         Some(line("note", &format!("{}: {note}", method.name), style))
     };
     let notes: String = report.methods.iter().filter_map(note).collect();
-    stacked(&[grid.render(style), notes])
+    stacked(&[grid.render(style), notes + &no_copies(report, style)])
+}
+
+/// Returns a line that says why no method has a share of copies.
+fn no_copies(report: &StreamReport, style: &Style) -> String {
+    let shares = || report.methods.iter().filter_map(|method| method.copy_share.as_ref());
+    if shares().any(|share| share.as_number().is_some()) {
+        return String::new();
+    }
+    let reason = shares().find_map(|share| share.reason.as_deref());
+    reason.map_or_else(String::new, |reason| {
+        line("note", &format!("the share of copies is unknown: {reason}"), style)
+    })
 }
 
 fn notes(report: &StreamReport, style: &Style) -> String {

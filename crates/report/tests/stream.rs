@@ -69,10 +69,21 @@ fn methods_have_a_ratio_or_a_reason() {
         cpu_us_per_kb: figure("us/KB", 0.25),
         speed: figure("ratio", 1.25),
         demand: absent(),
+        copy_share: None,
         note: Some("copied after all".to_owned()),
     }];
     let text = stream(&report, &PLAIN);
-    assert!(text.contains("1.25 (- to -)") && text.contains("copied after all"), "{text}");
+    assert!(text.contains(" 1.25 ") && text.contains("copied after all"), "{text}");
+    assert!(!text.contains("- to"), "an interval that is unknown is not shown: {text}");
+    report.methods[0].copy_share = Some(absent());
+    let text = stream(&report, &PLAIN);
+    assert!(text.contains("the share of copies is unknown: no kernel support"), "{text}");
+    report.methods[0].copy_share = Some(figure("ratio", 0.42));
+    let text = stream(&report, &PLAIN);
+    assert!(text.contains(" 42.0 ") && !text.contains("is unknown"), "{text}");
+    let speed = Estimate { value: 1.25, low: 1.21, high: 1.31, confidence: 0.95, n: 8 };
+    report.methods[0].speed = Figure::number("ratio", speed, Tier::Sw, "by hand");
+    assert!(stream(&report, &PLAIN).contains("1.25 (1.21 to 1.31)"));
 }
 
 #[test]

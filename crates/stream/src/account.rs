@@ -64,6 +64,20 @@ pub(crate) struct Thread {
     pub(crate) lent_copied: u64,
     /// Median round-trip time of the requests in each slice, in ns.
     pub(crate) round_trips_ns: Vec<u64>,
+    /// Samples of its functions in the whole test, if the test asks for them.
+    #[serde(default)]
+    pub(crate) sampled: Option<Sampled>,
+}
+
+/// Functions in which a thread was sampled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sampled {
+    pub(crate) samples: u64,
+    /// Name, file (`kernel` for the kernel) and share of the samples, 0 to 1, of the most frequent
+    /// functions.
+    pub(crate) functions: Vec<(String, String, f64)>,
+    /// Why functions of the kernel, or all of them, could not be sampled.
+    pub(crate) refused: Option<String>,
 }
 
 /// A time slice of the measurement.

@@ -90,6 +90,7 @@ pub fn measure(
         has_same_machine: server.is_some() || kind == StreamPathKind::Loopback,
         visits: request.points.iter().map(|_| Vec::new()).collect(),
         others: Vec::new(),
+        sampled: Vec::new(),
         skipped: Vec::new(),
         exit: None,
     };
@@ -102,8 +103,12 @@ pub fn measure(
 /// Returns the longest time that all tests may take: each message before, during and after a test
 /// may be as late as allowed.
 fn limit(request: &Request) -> Duration {
-    let visit = WARM_UP + request.visit() + GRACE + 3 * ANSWER;
-    visit.saturating_mul(u32::try_from(request.visits()).unwrap_or(u32::MAX))
+    let (sampled, time) = request.sampled();
+    let all = |visits: u64, time| {
+        let visit: Duration = WARM_UP + time + GRACE + 3 * ANSWER;
+        visit.saturating_mul(u32::try_from(visits).unwrap_or(u32::MAX))
+    };
+    all(request.visits(), request.visit()).saturating_add(all(sampled, time))
 }
 
 /// Returns the addresses of a host; at least one.
@@ -157,6 +162,8 @@ struct Session<'a> {
     visits: Vec<Vec<Visit>>,
     /// Indexed by method.
     others: Vec<compare::Rounds>,
+    /// Tests in which functions were sampled, indexed by method.
+    sampled: Vec<Option<Visit>>,
     skipped: Vec<Skipped>,
     exit: Option<Exit>,
 }
@@ -197,6 +204,30 @@ impl Session<'_> {
                 }
             }
         }
+        self.sample(watch)
+    }
+
+    /// Tests each method that works once more, with samples of functions. These take CPU time, so
+    /// the test counts for nothing else.
+    fn sample(&mut self, watch: &Watch<'_>) -> Result<(), StreamError> {
+        let request = self.request;
+        for (index, method) in request.methods().iter().enumerate() {
+            let has_worked = self.others[index].iter().any(Option::is_some);
+            let like = Test {
+                measured: request.sampled().1,
+                is_sampled: true,
+                ..self.test(&request.points[0])
+            };
+            let sampled = match has_worked && !watch.is_stopped() {
+                true => self.visit(&method.test(like), watch),
+                false => Ok(None),
+            };
+            match sampled {
+                Ok(visit) => self.sampled.push(visit),
+                Err(StreamError::Failed { .. }) => self.sampled.push(None),
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 
@@ -224,6 +255,7 @@ impl Session<'_> {
             read_pause: request.read_pause,
             writes: request.writes.min(point.message),
             server_cpu: request.cpus.map(|[_, server]| server),
+            is_sampled: false,
         }
     }
 
@@ -324,7 +356,8 @@ impl Session<'_> {
                 points.push(assemble::point(point, visits, &context));
             }
         }
-        let methods = compare::compared(&self.others, &self.skipped);
+        let methods =
+            compare::compared(&self.others, &self.sampled, &self.skipped, request.is_copy);
         let mut report = StreamReport {
             mode: request.mode,
             path,

@@ -2,8 +2,9 @@
 //! Compares methods of sending and receiving with plain calls that are measured in the same rounds.
 
 use crate::assemble::{self, Context, Visit};
+use crate::functions::copy_share;
 use crate::methods::{METHODS, Method};
-use crate::request::Point;
+use crate::request::{IsCopy, Point};
 use linerate_record::kernels::Skipped;
 use linerate_record::stats::{CONFIDENCE, paired_ratio};
 use linerate_record::stream::{StreamMethod, StreamPoint};
@@ -13,8 +14,13 @@ use linerate_record::{Figure, Tier};
 pub(crate) type Rounds = Vec<Option<Visit>>;
 
 /// Compares the methods. `visits` contains the tests of each method, by the method's index in
-/// [`METHODS`].
-pub(crate) fn compared(visits: &[Rounds], skipped: &[Skipped]) -> Vec<StreamMethod> {
+/// [`METHODS`], and `sampled` the test of each in which functions were sampled.
+pub(crate) fn compared(
+    visits: &[Rounds],
+    sampled: &[Option<Visit>],
+    skipped: &[Skipped],
+    is_copy: IsCopy,
+) -> Vec<StreamMethod> {
     let points: Vec<Option<StreamPoint>> =
         METHODS.iter().zip(visits).map(|(method, visits)| figures(method, visits)).collect();
     let mut all = Vec::new();
@@ -43,6 +49,7 @@ pub(crate) fn compared(visits: &[Rounds], skipped: &[Skipped]) -> Vec<StreamMeth
                 "service demand relative to the plain method, paired by \
                                           round",
             ),
+            copy_share: Some(copy_share(sampled.get(index).and_then(Option::as_ref), is_copy)),
             note: visits.get(index).and_then(|visits| note(visits)),
         });
     }

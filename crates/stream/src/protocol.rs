@@ -98,6 +98,9 @@ pub(crate) struct Test {
     pub(crate) writes: u32,
     /// CPU to which the server's threads are pinned.
     pub(crate) server_cpu: Option<u32>,
+    /// Whether both sides sample the functions of their threads.
+    #[serde(default)]
+    pub(crate) is_sampled: bool,
 }
 
 impl Test {
@@ -152,6 +155,7 @@ pub(crate) mod tests {
             read_pause: Duration::ZERO,
             writes: 1,
             server_cpu: None,
+            is_sampled: false,
         }
     }
 

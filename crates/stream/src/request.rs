@@ -7,6 +7,9 @@ use crate::protocol::{MAX_BUFFER, MAX_CONNECTIONS, MAX_DATAGRAM, MAX_MESSAGE, MA
 use linerate_record::stream::StreamMode;
 use std::time::Duration;
 
+/// Returns whether a function copies data, given its name and its file (`kernel` for the kernel).
+pub type IsCopy = fn(&str, &str) -> bool;
+
 /// Parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -36,6 +39,8 @@ pub struct Request {
     pub cpus: Option<[u32; 2]>,
     /// Whether to compare methods of sending and receiving.
     pub compare: bool,
+    /// Returns whether a function copies data, for the share of copies of each method.
+    pub is_copy: IsCopy,
 }
 
 /// A point of the sweep.
@@ -51,6 +56,9 @@ pub struct Point {
     pub connections: u32,
 }
 
+/// Measurement time of a test in which functions are sampled: 40 to 200 samples of a busy thread.
+/// The sampler can hold those of 1 s.
+const SAMPLED: Duration = Duration::from_millis(400);
 /// Default message size of a TCP stream, in bytes. It is close to what file copies and iperf3 use
 /// (128 KiB), and large enough that the cost of a system call no longer matters.
 const STREAM_MESSAGE: u32 = 64 << 10;
@@ -138,6 +146,11 @@ impl Request {
     /// Measurement time of one visit.
     pub(crate) fn visit(&self) -> Duration {
         self.time.div_f64(self.visits().max(1) as f64)
+    }
+
+    /// Number and measurement time of the tests in which functions are sampled: one of each method.
+    pub(crate) fn sampled(&self) -> (u64, Duration) {
+        (self.methods().len() as u64, SAMPLED)
     }
 
     /// Checks the limits that the server enforces, so that violations are reported before anything
@@ -235,6 +248,7 @@ mod tests {
             writes: 1,
             cpus: None,
             compare: false,
+            is_copy: |_, _| false,
         }
     }
 

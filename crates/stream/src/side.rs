@@ -6,6 +6,7 @@ mod exchange;
 mod segments;
 
 use crate::account::{Account, Thread};
+use crate::functions::Functions;
 use crate::meter::Meter;
 use crate::path;
 use crate::protocol::Test;
@@ -76,6 +77,7 @@ impl Side<'_> {
             Connection::Tcp(stream) if self.is_sender => Some(stream),
             _ => None,
         };
+        let functions = self.test.is_sampled.then(Functions::start);
         let mut meter = Meter::new(self.test, tail, read, first);
         let done = match connection {
             _ if pinned.is_err() => pinned.map_err(|error| io::Error::other(error.to_string())),
@@ -93,6 +95,7 @@ impl Side<'_> {
             // The other side must not wait for bytes that never arrive. It may have ended already.
             let _ = stream.shutdown(Shutdown::Both);
         }
+        meter.thread.sampled = functions.map(Functions::finish);
         let memory = connection.memory();
         meter.thread.buffer_bytes = memory.map(|memory| {
             u64::from(if self.is_sender { memory.send_buffer } else { memory.receive_buffer })

@@ -92,6 +92,7 @@ fn request(mode: StreamMode, message: u32) -> Request {
         writes: 1,
         cpus: None,
         compare: false,
+        is_copy: |name, file| file == "kernel" && name.contains("copy"),
     }
 }
 
@@ -189,6 +190,17 @@ fn methods_are_compared_with_plain_calls() {
     for method in &report.methods {
         let has_reason = method.gbps.reason.is_some();
         assert!(has_reason || method.gbps.as_number() > Some(0.0), "{method:?}");
+        let copies = method.copy_share.as_ref().expect("a figure");
+        match copies.as_number() {
+            Some(share) => assert!((0.0..=1.0).contains(&share), "{method:?}"),
+            None => assert!(copies.reason.is_some(), "{method:?}"),
+        }
+    }
+    // Of calls with 128 KiB, the copies are a good part, if they can be seen.
+    let plain = report.methods[0].copy_share.as_ref().and_then(|copies| copies.as_number());
+    match plain {
+        Some(share) => assert!(share > 0.05, "{:?}", report.methods[0]),
+        None => println!("SKIP the share of copies: {:?}", report.methods[0].copy_share),
     }
 }
 
@@ -250,6 +262,26 @@ fn strangers_do_not_disturb() {
     let report = server.report(&request(StreamMode::Tcp, 1000));
     assert_eq!(report.points.len(), 1);
     drop(silent);
+}
+
+#[test]
+fn strangers_during_a_test_do_not_end_it() {
+    let server = Running::start("127.0.0.1:0").expect("a server");
+    let request = Request { time: Duration::from_secs(2), ..request(StreamMode::Tcp, 1000) };
+    std::thread::scope(|scope| {
+        let measured = scope.spawn(|| server.report(&request));
+        let mut strangers = Vec::new();
+        while !measured.is_finished() {
+            let mut stranger = TcpStream::connect(server.address).expect("a connection");
+            // The server may close while this end still writes.
+            let _ = stranger.write_all(&[b'x'; 10_000]);
+            strangers.push(stranger);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let report = measured.join().expect("a report");
+        assert!(report.points[0].gbps.as_number() > Some(0.0) && report.ended_by.is_none());
+        assert!(strangers.len() > 5, "{} strangers", strangers.len());
+    });
 }
 
 #[test]

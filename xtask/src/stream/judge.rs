@@ -1,238 +1,258 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares `linerate stream` with other programs that run with the same settings.
+//! Compares `linerate stream` with other programs that run with the same settings, on the same two
+//! CPUs: the sender on the first, the receiver on the second.
 //!
 //! In each round, all programs run one after another, and the order rotates from round to round, so
 //! that a change in machine load affects all of them alike. The ratio to `linerate stream` is the
-//! median over rounds.
+//! median over rounds. A round in which other programs disturbed one of the visits is left out.
 
-use crate::command::program;
+use super::process::{Machine, Server, run, two_cpus};
 use linerate_record::stats::{CONFIDENCE, interval_name, median, paired_ratio};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 /// Measurement time of each program, in seconds.
-const SECONDS: u32 = 3;
-/// Time limit for a program, in seconds; it is terminated if it takes longer.
-const LIMIT: &str = "20";
+const SECONDS: f64 = 2.0;
+/// Measurement time of the run whose CPU time is subtracted: what the program takes to start, to
+/// warm up and to end.
+const START_UP: f64 = 0.04;
+/// Maximum fraction of the machine's CPU time that other programs may use in a visit.
+const OTHERS: f64 = 0.05;
 const IPERF_PORT: &str = "5219";
 const NETPERF_PORT: &str = "5218";
 
 /// Measured points: socket buffer size (0: automatic) and message size, in bytes.
-const POINTS: [(u32, u32); 4] = [(0, 131_072), (0, 8192), (65_536, 65_536), (16_384, 16_384)];
+const POINTS: [(u32, u32); 3] = [(0, 131_072), (0, 8192), (65_536, 65_536)];
 
-/// What a program reports at a point: throughput in Gb/s, and the CPU time of both sides in
-/// microseconds per KB.
+/// What a visit of a program to a point has shown.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     gbps: f64,
-    us_per_kb: Option<f64>,
+    /// CPU time of both sides from /proc, in microseconds per KB received.
+    proc_us_per_kb: f64,
+    /// The same by the program's own account.
+    own_us_per_kb: f64,
+    /// CPU time from /proc during the visit, in seconds.
+    cpu_s: f64,
 }
 
-/// A program, and a function that runs it at a point.
+/// A program, and its server if that is a process of its own.
 struct Judge {
     name: &'static str,
-    read: fn(u32, u32, &Path) -> Result<Reading, String>,
+    server: Option<Server>,
+    read: fn(&Place, Option<&Server>) -> Result<Reading, String>,
 }
 
-/// The server side of a program, killed on drop.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The server may already have exited.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn server(name: &str, words: &[&str]) -> Option<Server> {
-    let mut command = program(name, words);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().ok()?;
-    std::thread::sleep(Duration::from_millis(300));
-    Some(Server(child))
+/// Where and with which settings a visit takes place.
+struct Place<'a> {
+    buffer: u32,
+    message: u32,
+    cpus: [u32; 2],
+    linerate: &'a Path,
 }
 
 /// Compares, and returns the table.
 pub(super) fn judge(rounds: u32, linerate: &Path) -> Result<String, String> {
-    let mut judges = vec![
-        Judge { name: "linerate stream", read: of_linerate },
-        Judge { name: "linerate stream, CPU time from /proc", read: of_proc },
-    ];
-    let mut missing = String::new();
-    let iperf = server("iperf3", &["-s", "-p", IPERF_PORT]);
-    match iperf {
-        Some(_) => judges.push(Judge { name: "iperf3", read: of_iperf }),
-        None => missing += "iperf3 is not installed. ",
-    }
-    let netserver = server("netserver", &["-D", "-p", NETPERF_PORT]);
-    match netserver {
-        Some(_) => judges.push(Judge { name: "netperf", read: of_netperf }),
-        None => missing += "netperf is not installed (Debian has it in non-free). ",
-    }
+    let cpus = two_cpus()?;
+    let (mut judges, missing) = judges();
     let mut text = format!(
-        "TCP over loopback, {SECONDS} s per visit, {rounds} rounds; ratio to `linerate stream` \
-         with its {}.\n\n| buffer | message | program | Gb/s | ratio | us/KB | ratio |\n\
-         |---:|---:|---|---:|---:|---:|---:|\n",
+        "TCP over loopback, sender on CPU {}, receiver on CPU {}, {SECONDS} s per visit, {rounds} \
+         rounds; ratio to `linerate stream` with its {}. CPU time is that of the programs' \
+         processes in /proc; the last columns are the programs' own figures, and their ratio to \
+         those from /proc.\n\n| buffer | message | program | Gb/s | ratio | us/KB | ratio | own \
+         us/KB | own / /proc |\n|---:|---:|---|---:|---:|---:|---:|---:|---:|\n",
+        cpus[0],
+        cpus[1],
         interval_name()
     );
+    let mut left_out = Vec::new();
     for (buffer, message) in POINTS {
-        let mut readings: Vec<Vec<Reading>> = judges.iter().map(|_| Vec::new()).collect();
-        for round in 0..rounds as usize {
-            for step in 0..judges.len() {
-                let index = (round + step) % judges.len();
-                readings[index].push((judges[index].read)(buffer, message, linerate)?);
-            }
-        }
-        for (judge, mine) in judges.iter().zip(&readings) {
-            row(&mut text, (buffer, message), judge.name, &readings[0], mine);
+        let place = Place { buffer, message, cpus, linerate };
+        let quiet = visit_all(rounds, &mut judges, &place)?;
+        left_out.push((rounds as usize - quiet.len()).to_string());
+        for (index, judge) in judges.iter().enumerate() {
+            let of = |index: usize| quiet.iter().map(|round| round[index]).collect::<Vec<_>>();
+            row(&mut text, &place, judge.name, &of(0), &of(index));
         }
     }
-    if !missing.is_empty() {
-        let _ = writeln!(text, "\n{}", missing.trim());
-    }
+    let _ = writeln!(
+        text,
+        "\nLeft out, because other programs used more than {:.0} % of the machine's CPU time \
+         during a visit: {} of the {rounds} rounds at these points.{missing}",
+        100.0 * OTHERS,
+        left_out.join(", "),
+    );
     Ok(text)
 }
 
-fn row(text: &mut String, point: (u32, u32), name: &str, base: &[Reading], mine: &[Reading]) {
+/// Returns the programs that are installed, and a sentence about each that is not.
+fn judges() -> (Vec<Judge>, String) {
+    let mut missing = String::new();
+    let mut judges = vec![Judge { name: "linerate stream", server: None, read: of_linerate }];
+    match Server::start("iperf3", &["-s", "-p", IPERF_PORT]) {
+        Some(server) => {
+            judges.push(Judge { name: "iperf3", server: Some(server), read: of_iperf });
+        }
+        None => missing += " iperf3 is not installed.",
+    }
+    match Server::start("netserver", &["-D", "-f", "-p", NETPERF_PORT]) {
+        Some(server) => {
+            judges.push(Judge { name: "netperf", server: Some(server), read: of_netperf });
+        }
+        None => missing += " netperf is not installed (Debian has it in non-free).",
+    }
+    (judges, missing)
+}
+
+/// Runs all programs in all rounds. Returns the readings of the undisturbed rounds, by program.
+fn visit_all(
+    rounds: u32,
+    judges: &mut [Judge],
+    place: &Place,
+) -> Result<Vec<Vec<Reading>>, String> {
+    let mut quiet = Vec::new();
+    for round in 0..rounds as usize {
+        let mut readings: Vec<Option<Reading>> = judges.iter().map(|_| None).collect();
+        for step in 0..judges.len() {
+            let index = (round + step) % judges.len();
+            let before = Machine::now()?;
+            let reading = (judges[index].read)(place, judges[index].server.as_ref())?;
+            let others = Machine::now()?.others(before, reading.cpu_s);
+            readings[index] = (others <= OTHERS).then_some(reading);
+        }
+        quiet.extend(readings.into_iter().collect::<Option<Vec<Reading>>>());
+    }
+    Ok(quiet)
+}
+
+fn row(text: &mut String, place: &Place, name: &str, base: &[Reading], mine: &[Reading]) {
     let of = |all: &[Reading], of: fn(&Reading) -> f64| all.iter().map(of).collect::<Vec<f64>>();
-    let rate: fn(&Reading) -> f64 = |reading| reading.gbps;
-    let demand: fn(&Reading) -> f64 = |reading| reading.us_per_kb.unwrap_or(f64::NAN);
-    let cells = |figure: fn(&Reading) -> f64| {
-        let (base, mine) = (of(base, figure), of(mine, figure));
-        let Some(value) = median(&mine).filter(|value| value.is_finite()) else {
-            return ("-".to_owned(), "-".to_owned());
-        };
-        let ratio = paired_ratio(&base, &mine, CONFIDENCE);
-        let shown = match ratio.low.is_finite() && ratio.high.is_finite() {
-            true => format!("{:.2} ({:.2} to {:.2})", ratio.value, ratio.low, ratio.high),
-            false => format!("{:.2}", ratio.value),
-        };
-        (format!("{value:.3}"), shown)
+    let value = |figure: fn(&Reading) -> f64| {
+        let value = median(&of(mine, figure)).filter(|value| value.is_finite());
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
     };
-    let ((gbps, speed), (us, cost)) = (cells(rate), cells(demand));
-    let (buffer, message) = point;
-    let buffer = if buffer == 0 { "auto".to_owned() } else { buffer.to_string() };
-    let _ = writeln!(text, "| {buffer} | {message} | {name} | {gbps} | {speed} | {us} | {cost} |");
+    let rate: fn(&Reading) -> f64 = |reading| reading.gbps;
+    let demand: fn(&Reading) -> f64 = |reading| reading.proc_us_per_kb;
+    let own: fn(&Reading) -> f64 = |reading| reading.own_us_per_kb;
+    let buffer = if place.buffer == 0 { "auto".to_owned() } else { place.buffer.to_string() };
+    let cells = [
+        value(rate),
+        ratio(&of(base, rate), &of(mine, rate)),
+        value(demand),
+        ratio(&of(base, demand), &of(mine, demand)),
+        value(own),
+        ratio(&of(mine, demand), &of(mine, own)),
+    ];
+    let _ = writeln!(text, "| {buffer} | {} | {name} | {} |", place.message, cells.join(" | "));
 }
 
-/// Runs a program with a time limit.
-fn limited(words: &[&str]) -> Result<Output, String> {
-    let mut command: Command = program("timeout", &[LIMIT]);
-    command.args(words);
-    command.output().map_err(|error| error.to_string())
-}
-
-fn json(words: &[&str]) -> Result<Value, String> {
-    let output = limited(words)?;
-    serde_json::from_slice(&output.stdout).map_err(|error| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("{}: {error}; {said}", words.join(" "))
-    })
+/// Formats the median ratio over rounds, with its interval if there are enough rounds.
+fn ratio(base: &[f64], mine: &[f64]) -> String {
+    let ratio = paired_ratio(base, mine, CONFIDENCE);
+    match (ratio.value.is_finite(), ratio.low.is_finite() && ratio.high.is_finite()) {
+        (false, _) => "-".to_owned(),
+        (true, false) => format!("{:.2}", ratio.value),
+        (true, true) => format!("{:.2} ({:.2} to {:.2})", ratio.value, ratio.low, ratio.high),
+    }
 }
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-fn arguments(buffer: u32, message: u32, seconds: u32) -> Vec<String> {
-    let buffer = if buffer == 0 { "auto".to_owned() } else { buffer.to_string() };
-    let words = ["stream", "--json", "--quiet", "--rounds", "1", "--buffer"];
-    let time = format!("{seconds}s");
-    let mut all: Vec<String> = words.map(str::to_owned).to_vec();
-    all.extend([buffer, "--message".to_owned(), message.to_string(), "--time".to_owned(), time]);
-    all
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
 }
 
-fn of_linerate(buffer: u32, message: u32, linerate: &Path) -> Result<Reading, String> {
-    let arguments = arguments(buffer, message, SECONDS);
-    let mut words = vec![linerate.to_str().unwrap_or_default()];
-    words.extend(arguments.iter().map(String::as_str));
-    let summary = json(&words)?["summary"].clone();
+/// KB (1024 bytes) in `seconds` at a rate in Gb/s.
+fn kb(gbps: f64, seconds: f64) -> f64 {
+    gbps * 1e9 / 8.0 / 1024.0 * seconds
+}
+
+/// Runs `linerate stream` twice, for a long and a very short time. The difference of the two CPU
+/// times is that of the stream itself.
+fn of_linerate(place: &Place, _: Option<&Server>) -> Result<Reading, String> {
+    let (long, long_s) = stream(place, SECONDS)?;
+    let (short, short_s) = stream(place, START_UP)?;
+    let gbps = number(&long["gbps"]);
+    let moved = kb(gbps, SECONDS) - kb(number(&short["gbps"]), START_UP);
     Ok(Reading {
-        gbps: number(&summary["gbps"]),
-        us_per_kb: Some(number(&summary["cpu_us_per_kb"])),
+        gbps,
+        proc_us_per_kb: (long_s - short_s) * 1e6 / moved,
+        own_us_per_kb: number(&long["cpu_us_per_kb"]),
+        cpu_s: long_s + short_s,
     })
 }
 
-/// Measures the CPU time per KB of both processes, which their parent reads with times(2) once they
-/// have exited. Takes the difference between a long and a short run, which cancels the start-up
-/// cost.
-fn of_proc(buffer: u32, message: u32, linerate: &Path) -> Result<Reading, String> {
-    let (cpu_s, kb, gbps) = timed(buffer, message, linerate, SECONDS)?;
-    let (short_cpu_s, short_kb, _) = timed(buffer, message, linerate, 1)?;
-    let us_per_kb = (cpu_s - short_cpu_s) * 1e6 / (kb - short_kb);
-    Ok(Reading { gbps, us_per_kb: Some(us_per_kb).filter(|us| *us > 0.0) })
+/// Returns the summary of a run, and its CPU time in seconds.
+fn stream(place: &Place, seconds: f64) -> Result<(Value, f64), String> {
+    let linerate = place.linerate.to_str().ok_or("the path of linerate is not UTF-8")?;
+    let buffer = if place.buffer == 0 { "auto".to_owned() } else { place.buffer.to_string() };
+    let (message, time) = (place.message.to_string(), format!("{:.0}ms", seconds * 1e3));
+    let cpus = format!("{},{}", place.cpus[0], place.cpus[1]);
+    let words = [linerate, "stream", "--json", "--quiet", "--rounds", "1", "--cpus", &cpus];
+    let settings = ["--buffer", &buffer, "--message", &message, "--time", &time];
+    let ran = run(&[&words[..], &settings].concat())?;
+    Ok((json(&ran.stdout)?["summary"].clone(), ran.cpu_s))
 }
 
-/// Returns the CPU time of a run in seconds, the KB sent in the measurement time, and the rate in
-/// Gb/s.
-fn timed(
-    buffer: u32,
-    message: u32,
-    linerate: &Path,
-    seconds: u32,
-) -> Result<(f64, f64, f64), String> {
-    let arguments = arguments(buffer, message, seconds).join(" ");
-    let line = format!("{} {arguments} > \"$T.json\"; times > \"$T\"", linerate.display());
-    let file = std::env::temp_dir().join(format!("linerate-judge-{}", std::process::id()));
-    let mut command = program("timeout", &[LIMIT, "sh", "-c", &line]);
-    command.env("T", &file);
-    command.output().map_err(|error| error.to_string())?;
-    let [record, times] = [file.with_extension("json"), file].map(|file| {
-        let text = std::fs::read_to_string(&file).map_err(|error| error.to_string());
-        // A temporary file, whose absence is no loss.
-        let _ = std::fs::remove_file(&file);
-        text
-    });
-    let record: Value = serde_json::from_str(&record?).map_err(|error| error.to_string())?;
-    let gbps = number(&record["summary"]["gbps"]);
-    let children = times?.lines().nth(1).unwrap_or_default().to_owned();
-    let cpu_s: f64 = children.split_whitespace().filter_map(minutes).sum();
-    Ok((cpu_s, gbps * 1e9 / 8.0 * f64::from(seconds) / 1024.0, gbps))
+/// Reads the CPU time of a client process and of the server before and after it.
+fn with_server(words: &[&str], server: Option<&Server>) -> Result<(String, f64), String> {
+    let server = server.ok_or("no server")?;
+    let before_s = server.cpu_s()?;
+    let ran = run(words)?;
+    Ok((ran.stdout, ran.cpu_s + server.cpu_s()? - before_s))
 }
 
-/// Parses `0m1.250000s`, the format of the shell's `times`.
-fn minutes(text: &str) -> Option<f64> {
-    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
-    Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
-}
-
-fn of_iperf(buffer: u32, message: u32, _: &Path) -> Result<Reading, String> {
-    let (seconds, message, buffer) = (SECONDS.to_string(), message.to_string(), buffer.to_string());
+fn of_iperf(place: &Place, server: Option<&Server>) -> Result<Reading, String> {
+    let (seconds, message) = (format!("{SECONDS:.0}"), place.message.to_string());
+    let (buffer, cpus) = (place.buffer.to_string(), format!("{},{}", place.cpus[0], place.cpus[1]));
     let mut words = vec!["iperf3", "-c", "127.0.0.1", "-p", IPERF_PORT, "-J", "-t", &seconds];
-    words.extend(["-l", &message]);
-    if buffer != "0" {
+    words.extend(["-A", &cpus, "-l", &message]);
+    if place.buffer != 0 {
         words.extend(["-w", &buffer]);
     }
-    let end = json(&words)?["end"].clone();
-    let bits = number(&end["sum_received"]["bits_per_second"]);
+    let (text, cpu_s) = with_server(&words, server)?;
+    let end = json(&text)?["end"].clone();
+    let received = &end["sum_received"];
+    let (gbps, bytes) = (number(&received["bits_per_second"]) / 1e9, number(&received["bytes"]));
     let cpu = &end["cpu_utilization_percent"];
     let cpus = (number(&cpu["host_total"]) + number(&cpu["remote_total"])) / 100.0;
-    Ok(Reading { gbps: bits / 1e9, us_per_kb: Some(cpus * 1e6 / (bits / 8.0 / 1024.0)) })
+    Ok(Reading {
+        gbps,
+        proc_us_per_kb: cpu_s * 1e6 / (bytes / 1024.0),
+        own_us_per_kb: cpus * 1e6 / kb(gbps, 1.0),
+        cpu_s,
+    })
 }
 
-fn of_netperf(buffer: u32, message: u32, _: &Path) -> Result<Reading, String> {
-    let (seconds, message, buffer) = (SECONDS.to_string(), message.to_string(), buffer.to_string());
+/// netperf's own figure includes all programs that run on the machine.
+fn of_netperf(place: &Place, server: Option<&Server>) -> Result<Reading, String> {
+    let (seconds, message) = (format!("{SECONDS:.0}"), place.message.to_string());
+    let (buffer, cpus) = (place.buffer.to_string(), format!("{},{}", place.cpus[0], place.cpus[1]));
     let mut words = vec!["netperf", "-H", "127.0.0.1", "-p", NETPERF_PORT, "-P", "0", "-c", "-C"];
-    words.extend(["-l", &seconds, "--", "-m", &message, "-M", &message, "-f", "m"]);
-    words.extend(["-o", "THROUGHPUT,LOCAL_SD,REMOTE_SD"]);
-    if buffer != "0" {
+    words.extend(["-T", &cpus, "-l", &seconds, "--", "-m", &message, "-M", &message, "-f", "m"]);
+    words.extend(["-o", "THROUGHPUT,ELAPSED_TIME,LOCAL_SD,REMOTE_SD"]);
+    if place.buffer != 0 {
         words.extend(["-s", &buffer, "-S", &buffer]);
     }
-    let output = limited(&words)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<f64> = text
-        .split(|c: char| c == ',' || c.is_whitespace())
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    match numbers[..] {
-        [mbps, near, far, ..] => Ok(Reading { gbps: mbps / 1e3, us_per_kb: Some(near + far) }),
-        _ => Err(format!("netperf said `{text}`")),
-    }
+    let (text, cpu_s) = with_server(&words, server)?;
+    let [mbps, elapsed_s, near, far] = four(&text).ok_or(format!("netperf printed `{text}`"))?;
+    let gbps = mbps / 1e3;
+    Ok(Reading {
+        gbps,
+        proc_us_per_kb: cpu_s * 1e6 / kb(gbps, elapsed_s),
+        own_us_per_kb: near + far,
+        cpu_s,
+    })
+}
+
+/// Returns the first four numbers in a list.
+fn four(text: &str) -> Option<[f64; 4]> {
+    let words = text.split(|c: char| c == ',' || c.is_whitespace());
+    let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+    numbers.get(..4)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -240,8 +260,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_shell_are_seconds() {
-        assert_eq!(minutes("1m2.5s"), Some(62.5));
-        assert_eq!(minutes("2.5"), None);
+    fn ratios_without_enough_rounds_have_no_interval() {
+        assert_eq!(ratio(&[], &[]), "-");
+        assert_eq!(ratio(&[1.0, 1.0], &[2.0, 2.0]), "2.00");
+        assert_eq!(ratio(&[1.0; 8], &[2.0; 8]), "2.00 (2.00 to 2.00)");
+    }
+
+    #[test]
+    fn figures_of_netperf_are_a_list() {
+        assert_eq!(four("9415.2,2.00,0.31,0.42\n"), Some([9415.2, 2.0, 0.31, 0.42]));
+        assert_eq!(four("9415.2\n"), None);
+    }
+
+    #[test]
+    fn kb_have_1024_bytes() {
+        assert!((kb(8.192, 0.5) - 500_000.0).abs() < 1e-6);
     }
 }

@@ -22,7 +22,7 @@ struct Seed {
 /// calls are cheap.
 const USUAL: &str = "--message 64K --buffer auto";
 
-const SEEDS: [Seed; 12] = [
+const SEEDS: [Seed; 13] = [
     Seed {
         name: "small send buffer",
         setup: "",
@@ -95,6 +95,13 @@ const SEEDS: [Seed; 12] = [
         setup: "$A ethtool -K v1 tx off > /dev/null",
         arguments: USUAL,
         findings: &["software_checksum"],
+    },
+    // Nothing is set up: CPUs are what is left.
+    Seed {
+        name: "none",
+        setup: "",
+        arguments: USUAL,
+        findings: &["copying", "system_calls", "waiting_for_peer", "cpu_contention"],
     },
 ];
 

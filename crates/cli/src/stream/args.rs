@@ -7,6 +7,8 @@ use crate::help_text::{examples, paragraphs};
 use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list, duration};
 use crate::plots::Plots;
 use clap::Args;
+use linerate_explain::classes::class_of;
+use linerate_record::profile::CostClass;
 use linerate_record::stream::StreamMode;
 use linerate_record::units::{parse_bit_rate, parse_duration, parse_memory_size};
 use linerate_stream::protocol::PORT;
@@ -81,10 +83,10 @@ pub(crate) struct StreamArgs {
     /// Total measurement time, e.g. 5s or 2m; warm-ups take extra time (default: 10s)
     #[arg(long, value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS)]
     time: Option<f64>,
-    /// Number of times to measure each point
-    #[arg(long, value_name = "N", default_value_t = 3,
-        value_parser = clap::value_parser!(u64).range(1..=1000), hide_short_help = true)]
-    rounds: u64,
+    /// Number of times to measure each point (default: 3, with --compare 8)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000),
+        hide_short_help = true)]
+    rounds: Option<u64>,
     /// Random seed for the order of points
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     seed: u64,
@@ -126,6 +128,11 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Default measurement time in seconds.
 const TIME: f64 = 10.0;
+/// Default number of rounds.
+const ROUNDS: u64 = 3;
+/// Default number of rounds for a comparison, whose ratios are paired by round: the interval of a
+/// median needs at least 6.
+const COMPARED_ROUNDS: u64 = 8;
 /// Minimum token length in characters; a token of this length cannot be guessed over a network.
 const TOKEN_LEAST: usize = 8;
 
@@ -222,7 +229,7 @@ impl StreamArgs {
             mode,
             points,
             time: Duration::from_secs_f64(self.time.unwrap_or(TIME)),
-            rounds: self.rounds,
+            rounds: self.rounds.unwrap_or(if self.compare { COMPARED_ROUNDS } else { ROUNDS }),
             seed: self.seed,
             reverse: self.reverse,
             nodelay: self.nodelay,
@@ -232,6 +239,7 @@ impl StreamArgs {
             writes: self.writes,
             cpus: self.cpus,
             compare: self.compare,
+            is_copy: |name, file| class_of(name, file) == CostClass::Copy,
         }
     }
 }
@@ -254,6 +262,27 @@ fn read_token(file: &Path) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+    use linerate_record::stats::{CONFIDENCE, paired_ratio};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: StreamArgs,
+    }
+
+    #[test]
+    fn a_comparison_has_enough_rounds_for_an_interval() {
+        let rounds = |words: &[&str]| {
+            let line = Line::try_parse_from([&["stream"][..], words].concat()).expect("options");
+            line.args.request().rounds
+        };
+        assert_eq!((rounds(&[]), rounds(&["--compare", "--rounds", "2"])), (ROUNDS, 2));
+        let ratios: Vec<f64> =
+            (0..rounds(&["--compare"])).map(|round| 1.0 + round as f64).collect();
+        let ratio = paired_ratio(&vec![1.0; ratios.len()], &ratios, CONFIDENCE);
+        assert!(ratio.low.is_finite() && ratio.high.is_finite(), "{ratio:?}");
+    }
 
     #[test]
     fn values_are_parsed_with_their_units() {

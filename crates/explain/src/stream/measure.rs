@@ -5,6 +5,13 @@ use super::costs::{Costs, fit};
 use linerate_record::stats::Estimate;
 use linerate_record::stream::{StreamMode, StreamPathKind, StreamPoint, StreamReport, StreamSide};
 
+/// Demand of a side without idle time: 1, minus the time for which it waits for the other side
+/// although it is the bottleneck.
+pub(super) const FULL: f64 = 0.85;
+/// Fraction of the datagrams received from which the loss costs less than what the sender's CPU
+/// could still add.
+pub(super) const DELIVERED: f64 = 0.85;
+
 /// A point, and the sweep that it is part of.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
@@ -62,6 +69,11 @@ pub enum Measure {
     OfQdisc,
     /// Datagrams dropped at the receiver's buffer, per datagram sent.
     BufferDrops,
+    /// Fraction of the drops at the receiver's buffer that a buffer four times as large leaves,
+    /// according to other points of the sweep; 0 if it has no such point.
+    DropsLeft,
+    /// Datagrams received per datagram sent by a sender without idle time; 0 if it has idle time.
+    DeliveredAtFullLoad,
     /// Datagrams lost in transit, per datagram sent.
     LostInTransit,
     /// 1 if checksums are computed by a CPU.
@@ -72,6 +84,8 @@ pub enum Measure {
     CallShare,
     /// Bytes per call of the busier side.
     BytesPerCall,
+    /// Context switches of both sides per MB of payload.
+    Switches,
     /// 1 for requests and replies, 0 for a one-way stream.
     IsRequest,
     /// 1 if both ends are on this machine.
@@ -105,11 +119,19 @@ impl Measure {
             Self::OfPacing => ("throughput relative to the pacing limit", "ratio"),
             Self::OfQdisc => ("throughput relative to the qdisc limit", "ratio"),
             Self::BufferDrops => ("datagrams dropped at the receive buffer", "ratio"),
+            Self::DropsLeft => (
+                "drops that remain with a receive buffer four times as large (0: not swept)",
+                "ratio",
+            ),
+            Self::DeliveredAtFullLoad => {
+                ("datagrams received per datagram sent (0: the sender has idle time)", "ratio")
+            }
             Self::LostInTransit => ("datagrams lost in transit", "ratio"),
             Self::SoftwareChecksum => ("checksums in software", "1 = yes"),
             Self::SegmentBytes => ("payload per segment", "bytes"),
             Self::CallShare => ("share of CPU time that is per-call overhead", "ratio"),
             Self::BytesPerCall => ("payload per system call", "bytes"),
+            Self::Switches => ("context switches of both sides", "1/MB"),
             Self::IsRequest => ("requests and replies", "1 = yes"),
             Self::IsLocal => ("both ends on this machine", "1 = yes"),
         }
@@ -157,6 +179,8 @@ impl Measure {
             Self::OfPacing => of_limit(point, facts.pacing()?),
             Self::OfQdisc => of_limit(point, report.path.qdisc_bits_per_s?),
             Self::BufferDrops => of_sent(point, point.udp.as_ref()?.buffer_drops?),
+            Self::DropsLeft => exactly(facts.drops_left()?),
+            Self::DeliveredAtFullLoad => exactly(facts.delivered_at_full_load()?),
             Self::LostInTransit => of_sent(point, point.udp.as_ref()?.lost?),
             Self::SoftwareChecksum => yes(report.path.software_checksum?),
             Self::SegmentBytes => match tcp {
@@ -165,6 +189,7 @@ impl Measure {
             },
             Self::CallShare => exactly(facts.costs()?.share_of_call(busier.bytes_per_call)),
             Self::BytesPerCall => exactly(busier.bytes_per_call).filter(|x| x.value > 0.0),
+            Self::Switches => exactly(facts.switches()),
             Self::IsRequest => yes(report.mode == StreamMode::Request),
             Self::IsLocal => yes(report.path.kind != StreamPathKind::Network),
         }
@@ -182,10 +207,13 @@ fn of_sent(point: &StreamPoint, datagrams: u64) -> Option<Estimate> {
 
 impl<'a> Facts<'a> {
     /// Returns whether the sender is the busier side, counting both CPU time and time waiting for a
-    /// CPU.
+    /// CPU. A sender of datagrams goes on sending if the receiver has no time left to read them, so
+    /// such a receiver is the busier side.
     pub(super) fn is_sender_busier(&self) -> bool {
         let of = |side| self.demand_of(side).unwrap_or(0.0);
-        of(&self.point.sender) >= of(&self.point.receiver)
+        let (sender, receiver) = (of(&self.point.sender), of(&self.point.receiver));
+        let is_overrun = receiver >= FULL && self.delivered() < DELIVERED;
+        sender >= receiver && !is_overrun
     }
 
     pub(super) fn busier(&self) -> &'a StreamSide {
@@ -193,6 +221,11 @@ impl<'a> Facts<'a> {
             true => &self.point.sender,
             false => &self.point.receiver,
         }
+    }
+
+    /// Returns the context switches of both sides per MB of payload.
+    pub(super) fn switches(&self) -> f64 {
+        self.point.sender.switches_per_mb + self.point.receiver.switches_per_mb
     }
 
     /// Returns the total pacing limit of all connections, in bits per second.
@@ -212,15 +245,19 @@ impl<'a> Facts<'a> {
         is_local.then_some(is_fixed && is_same)
     }
 
+    /// Returns the points with the same message size and number of connections.
+    pub(super) fn alike(&self) -> impl Iterator<Item = &'a StreamPoint> {
+        let (message, connections) = (self.point.message_bytes, self.point.connections);
+        self.report
+            .points
+            .iter()
+            .filter(move |point| point.message_bytes == message && point.connections == connections)
+    }
+
     /// Returns the fastest point with the same message size and number of connections.
     pub(super) fn fastest_alike(&self) -> Option<&'a StreamPoint> {
-        let is_alike = |point: &&StreamPoint| {
-            point.message_bytes == self.point.message_bytes
-                && point.connections == self.point.connections
-        };
         let rate = |point: &&StreamPoint| point.gbps.as_number().unwrap_or(0.0);
-        let alike = self.report.points.iter().filter(is_alike);
-        alike.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        self.alike().max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
     /// Returns the cost per call and per byte on the busier side, derived from the points that

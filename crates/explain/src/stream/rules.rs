@@ -1,61 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rules as data. A rule precedes the rules whose evidence it explains.
 
-use super::measure::{Facts, Measure as M};
-use crate::why::rules::Bound;
+pub use super::rule::{Condition, Rule};
+
+use super::measure::{DELIVERED, Measure as M};
+use super::rule::{at_least, at_most};
 use linerate_record::why::Cause;
-
-/// A condition in a rule.
-#[derive(Clone, Copy, Debug)]
-pub struct Condition {
-    /// The quantity.
-    pub measure: M,
-    /// Its threshold.
-    pub bound: Bound,
-    /// Source of the threshold.
-    pub source: &'static str,
-}
-
-impl Condition {
-    /// Returns whether the whole interval of the measure is on the required side of the threshold.
-    pub(super) fn holds(&self, facts: &Facts<'_>) -> bool {
-        let Some(value) = self.measure.of(facts) else { return false };
-        match self.bound {
-            Bound::AtLeast(least) => value.low >= least,
-            Bound::AtMost(most) => value.high <= most,
-        }
-    }
-}
-
-const fn at_least(measure: M, least: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtLeast(least), source }
-}
-
-const fn at_most(measure: M, most: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtMost(most), source }
-}
-
-/// A rule. Its texts contain placeholders in braces, which `words` replaces.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// The cause that the rule finds, as in `why`.
-    pub cause: Cause,
-    /// Keyword of what limits the stream, such as `send_buffer`.
-    pub limited_by: &'static str,
-    /// Conditions, all of which must hold.
-    pub conditions: &'static [Condition],
-    /// Causes that explain the evidence of this rule: if one of them is found, this rule is not
-    /// reported.
-    pub explained_by: &'static [Cause],
-    /// Whether the default sweep varies what limits the stream, and thus shows the gain.
-    pub is_swept: bool,
-    /// The claim, with its evidence.
-    pub sentence: &'static str,
-    /// Change that removes the cause.
-    pub fix: &'static str,
-    /// Observation that would disprove the finding.
-    pub wrong_if: &'static str,
-}
 
 const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
 const TICKS: &str = "twice the error of TCP's time accounting, which counts kernel timer ticks (4 \
@@ -66,6 +16,10 @@ const FULL: &str = "100 %, minus a margin for scheduling";
 const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 to 80 with large \
                       ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
+const TURNS: &str = "at nearly all times, at least one side needs a CPU";
+const BY_BUFFER: &str = "a buffer that is too small loses less than half if it is four times as \
+                         large";
+const DELIVERS: &str = "otherwise the sender's CPU costs more than the loss does";
 const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
                      as the bottleneck";
 
@@ -137,7 +91,11 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SocketBuffer,
         limited_by: "receive_buffer",
-        conditions: &[at_least(M::BufferDrops, 0.001, LOST)],
+        conditions: &[
+            at_least(M::BufferDrops, 0.001, LOST),
+            at_most(M::DropsLeft, 0.5, BY_BUFFER),
+            at_most(M::DeliveredAtFullLoad, DELIVERED, DELIVERS),
+        ],
         explained_by: &[],
         is_swept: true,
         sentence: "{drops} of {sent} datagrams were dropped because the receiver's buffer \
@@ -247,6 +205,22 @@ pub const RULES: &[Rule] = &[
         wrong_if: "with a larger receive buffer, the throughput rises",
     },
     Rule {
+        cause: Cause::SlowReceiver,
+        limited_by: "receiver_pause",
+        conditions: &[
+            at_least(M::ReceiverPaused, 0.3, PAUSED),
+            at_least(M::BufferDrops, 0.001, LOST),
+            at_least(M::DropsLeft, 0.5, BY_BUFFER),
+        ],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "The receiver spends {receiver_paused} of the time asleep between reads, and \
+                   {drops} of {sent} datagrams were dropped at its buffer ({receive_buffer}); with \
+                   other buffer sizes, the loss is about the same.",
+        fix: "Remove the sleep (--read-pause), or read more per wake-up (recvmmsg)",
+        wrong_if: "without the sleep, the loss stays the same",
+    },
+    Rule {
         cause: Cause::CpuContention,
         limited_by: "cpu",
         conditions: &[
@@ -337,7 +311,7 @@ pub const RULES: &[Rule] = &[
         limited_by: "cpu",
         conditions: &[
             at_least(M::Waiting, 0.1, "twice the smallest share that sampled accounting can show"),
-            at_least(M::BothDemand, 0.85, "at nearly all times, at least one side needs a CPU"),
+            at_least(M::BothDemand, 0.85, TURNS),
             at_most(M::OwnLoad, 0.85, "otherwise the stream's threads wait for each other"),
         ],
         explained_by: ALL_STOPS,
@@ -430,5 +404,84 @@ pub const RULES: &[Rule] = &[
         fix: "Keep several requests in flight: pipeline them, or open more connections \
               (--connections)",
         wrong_if: "with twice the connections, the request rate rises by less than 50 %",
+    },
+    Rule {
+        cause: Cause::ProcessingCost,
+        limited_by: "cpu",
+        conditions: &[at_least(M::Demand, 0.85, BOUND)],
+        explained_by: &[
+            Cause::RateLimiter,
+            Cause::TcpLoss,
+            Cause::NagleDelay,
+            Cause::TimerSleep,
+            Cause::SlowReceiver,
+            Cause::SocketBuffer,
+            Cause::SendBuffer,
+            Cause::ReceiveWindow,
+            Cause::SoftwareChecksum,
+            Cause::CpuContention,
+            Cause::SystemCalls,
+            Cause::Copying,
+        ],
+        is_swept: false,
+        sentence: "The {busier} uses {busier_cpus} at {bytes_per_call} per call. One message size \
+                   does not show whether calls or bytes take this time.",
+        fix: "Measure at least three message sizes (--message 1K,8K,64K), which separates the two",
+        wrong_if: "on a faster CPU, the throughput stays the same",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        limited_by: "wake_ups",
+        conditions: &[
+            at_most(M::IsRequest, 0.0, "requests have their own rule"),
+            at_least(M::WindowLimited, 0.0, "TCP: a sender of datagrams waits for no receiver"),
+            at_least(M::IsLocal, 1.0, "no network delays the two ends"),
+            at_least(M::BothDemand, 0.85, TURNS),
+            at_most(M::Demand, 0.85, "both sides have idle time"),
+            at_least(M::Switches, 0.1, "in between, they sleep"),
+        ],
+        explained_by: ALL_STOPS,
+        is_swept: false,
+        sentence: "The two ends take turns: the sender uses {sender_cpus} and the receiver \
+                   {receiver_cpus}, and in between each sleeps until the other wakes it up \
+                   ({switches} context switches per MB).",
+        fix: "Use more connections (--connections), so that one end has work while another waits; \
+              or give each end a CPU of its own (--cpus 0,1), if there is one to spare",
+        wrong_if: "with two connections, the throughput per connection stays the same and the \
+                   CPUs still have idle time",
+    },
+    Rule {
+        cause: Cause::SlowReceiver,
+        limited_by: "cpu",
+        conditions: &[
+            at_least(M::BufferDrops, 0.001, LOST),
+            at_least(M::DropsLeft, 0.5, BY_BUFFER),
+            at_least(M::Demand, 0.85, "if no side is fully used, the loss may have another cause"),
+        ],
+        explained_by: &[],
+        is_swept: false,
+        sentence: "{drops} of {sent} datagrams were dropped because the receiver's buffer \
+                   ({receive_buffer}) was full; with other buffer sizes, the loss is about the \
+                   same, so the receiver is too slow or does not run for a while (it waited for a \
+                   CPU {receiver_waiting} of the time).",
+        fix: "Send more slowly (--rate), receive in batches (recvmmsg), or give the receiver a CPU \
+              of its own (--cpus)",
+        wrong_if: "with a buffer four times as large, less than half of the loss remains",
+    },
+    Rule {
+        cause: Cause::SocketBuffer,
+        limited_by: "receive_buffer",
+        conditions: &[
+            at_least(M::BufferDrops, 0.001, LOST),
+            at_most(M::DropsLeft, 0.5, BY_BUFFER),
+            at_least(M::DeliveredAtFullLoad, DELIVERED, DELIVERS),
+        ],
+        explained_by: &[],
+        is_swept: true,
+        sentence: "{drops} of {sent} datagrams were dropped because the receiver's buffer \
+                   ({receive_buffer}) was full; the sender has no time left to send more.",
+        fix: "Raise SO_RCVBUF, and net.core.rmem_max if that caps it; or send more slowly \
+              (--rate), or receive in batches (recvmmsg)",
+        wrong_if: "with a buffer four times as large, the loss stays the same",
     },
 ];

@@ -15,6 +15,8 @@ pub(super) const NAMES: &[&str] = &[
     "receiver_cpus",
     "busier_cpus",
     "waiting",
+    "receiver_waiting",
+    "switches",
     "cpu",
     "window_limited",
     "send_buffer_limited",
@@ -67,6 +69,7 @@ pub(super) fn limit(keyword: &str) -> &str {
         "send_buffer" => "the send buffer",
         "congestion_window" => "the congestion window",
         "rate_limit" => "the rate limit",
+        "wake_ups" => "the two ends' waits for each other",
         other => other,
     }
 }
@@ -94,6 +97,8 @@ fn of_sides(name: &str, facts: &Facts<'_>) -> Option<String> {
         "busier" => Some(if is_sender { "sender" } else { "receiver" }.to_owned()),
         "busier_cpus" => busier_cpus(facts),
         "waiting" => share(Measure::Waiting),
+        "receiver_waiting" => Some(percent(point.receiver.waiting? / facts.threads())),
+        "switches" => Some(three_digits(facts.switches())),
         "cpu" => point.sender.cpus.first().map(ToString::to_string),
         "sender_paused" => share(Measure::SenderPaused),
         "receiver_paused" => share(Measure::ReceiverPaused),

@@ -78,5 +78,6 @@ fn method(method: &StreamMethod) -> Value {
         "cpu_us_per_kb": bare(&method.cpu_us_per_kb),
         "speed": bare(&method.speed),
         "demand": bare(&method.demand),
+        "copy_share": method.copy_share.as_ref().map(bare),
     })
 }
