@@ -15,8 +15,8 @@ use std::path::Path;
 /// Measurement time of each program, in seconds.
 const SECONDS: f64 = 2.0;
 /// Measurement time of the run whose CPU time is subtracted: what the program takes to start, to
-/// warm up and to end.
-const START_UP: f64 = 0.04;
+/// warm up and to end. The shortest time that `--time` accepts.
+const START_UP: f64 = 0.05;
 /// Maximum fraction of the machine's CPU time that other programs may use in a visit.
 const OTHERS: f64 = 0.05;
 const IPERF_PORT: &str = "5219";
