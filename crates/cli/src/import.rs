@@ -8,7 +8,7 @@ use crate::help_text::{examples, paragraphs};
 use crate::{input, machine, provenance};
 use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
-use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
+use linerate_exchange::{NothingRead, detect, perf_samples, perf_stat, profile_dump, vpp};
 use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
 use linerate_machine::identity::{Identity, identity};
 use linerate_record::strands::{ForeignFormat, Machine, StrandsReport};
@@ -27,6 +27,7 @@ warning. Examples:
   perf stat -j -o p.json -e task-clock,cycles,instructions,cache-misses,L1-dcache-load-misses ./app
   linerate import p.json --machine this --packets 1000000
   vppctl show runtime | linerate import - --clock 2.4
+  perf script -i perf.data | linerate import - --record profile.json
 
 Exit status 2: no usable data in the input.";
 
@@ -65,6 +66,8 @@ enum Format {
     ProfileDump,
     /// perf stat: -j, -x, or its plain text
     PerfStat,
+    /// Samples in the output of perf script
+    PerfScript,
     /// VPP show runtime
     Vpp,
 }
@@ -78,6 +81,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         .check()?;
     let text = read(&args.file)?;
     let name = args.file.display();
+    if args.format == Format::PerfScript
+        || args.format == Format::Auto && detect::has_samples(&text)
+    {
+        return samples(args, &text);
+    }
     let format = format(args, &text)?;
     let known = Known::of(args, format)?;
     let read = |read: Result<StrandsReport, NothingRead>| {
@@ -127,6 +135,22 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
+/// Converts samples to a profile and prints its report.
+fn samples(args: &ImportArgs, text: &str) -> Result<Answer, Failure> {
+    let name = args.file.display();
+    let given = [args.machine.is_some(), args.clock.is_some(), args.packets.is_some()];
+    let options = ["--machine", "--clock", "--packets"].into_iter().zip(given);
+    if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::new(format!(
+            "{option} does not apply to samples in the output of perf script"
+        )));
+    }
+    let report = perf_samples::read(text, linerate_explain::classes::class_of);
+    let report = report.map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let body = Body::Profile(Box::new(report));
+    emit::emit(&args.output, &Record { provenance: provenance::provenance(), body })
+}
+
 /// Parses a packet count.
 pub(crate) fn packets(text: &str) -> Result<f64, String> {
     let packets = text.parse().ok().filter(|packets| (1.0..=1e18).contains(packets));
@@ -146,10 +170,10 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
         Format::ProfileDump => Ok(ForeignFormat::ProfileDump),
         Format::PerfStat => Ok(ForeignFormat::PerfStat),
         Format::Vpp => Ok(ForeignFormat::Vpp),
-        Format::Auto => detect::format(text).ok_or_else(|| {
+        Format::Auto | Format::PerfScript => detect::format(text).ok_or_else(|| {
             Failure::new(format!(
-                "{}: not the output of PROFILE_DUMP, `perf stat` or VPP's `show runtime`; if the \
-                 file is damaged, name its format with --format",
+                "{}: not the output of PROFILE_DUMP, `perf stat`, `perf script` or VPP's `show \
+                 runtime`; if the file is damaged, name its format with --format",
                 args.file.display()
             ))
         }),

@@ -18,6 +18,7 @@ use linerate_observe::profile::{
 };
 use linerate_record::memory::{Bandwidth, Operation};
 use linerate_record::profile::{ProfileReport, SimulatedRun};
+use linerate_record::stats::sampled_share;
 use linerate_record::{Body, Record};
 use linerate_report::{Options, Style};
 use linerate_stat::sim::{Geometry, Sim};
@@ -96,7 +97,9 @@ pub(crate) struct ProfileArgs {
     ///
     /// fp follows frame pointers. dwarf unwinds by .eh_frame, and copies BYTES of the stack with
     /// each sample (default 8192, at most 64512); x86-64 only. auto selects dwarf if the program
-    /// keeps no frame pointers and is sampled at most 2500 times per second.
+    /// keeps no frame pointers and is sampled at most 2500 times per second. Without -F and
+    /// --period, it first samples a running program for 0.1 s; if 8192 bytes are too few, it copies
+    /// more, and samples less often if these are more than 16384.
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     call_graph: Option<CallGraph>,
     /// Report cost per packet, counting packets on this interface in the program's namespace
@@ -146,6 +149,20 @@ impl ProfileArgs {
             (Form::Text, None, true) => Form::Timeline,
             (form, ..) => form,
         }
+    }
+
+    /// Returns the precision to expect, as the half width of the interval of a share of 50 % of a
+    /// thread that always runs, for the progress line: `, shares to about ±1.4 points`.
+    fn expected(&self) -> String {
+        let rate = match (self.frequency, self.period) {
+            (_, Some(period)) => 1e9 / period as f64,
+            (frequency, None) => frequency.unwrap_or(RATE) as f64,
+        };
+        let samples = rate * self.time.unwrap_or(WINDOW_S);
+        let samples = samples.max(1.0) as u64;
+        let share = sampled_share(samples / 2, samples);
+        let points = 50.0 * (share.high - share.low);
+        format!(", shares to about ±{points:.1} points")
     }
 
     fn request(&self) -> ProfileRequest {
@@ -208,7 +225,8 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet());
     let follow = |step: &str, share: f64| {
-        progress.step(step);
+        let expected = if step == "sampling" { args.expected() } else { String::new() };
+        progress.step(&format!("{step}{expected}"));
         progress.at(share);
     };
     let sampled = linerate_observe::profile::profile(&args.request(), &Watch::new(stop, &follow));
@@ -281,7 +299,7 @@ fn options(args: &ProfileArgs) -> Options {
 #[cfg(test)]
 mod tests {
     use super::read_by;
-    use crate::args::Cli;
+    use crate::args::{Cli, Command};
     use clap::Parser;
     use linerate_record::memory::{Bandwidth, Operation};
     use linerate_record::{Figure, Tier};
@@ -299,6 +317,23 @@ mod tests {
         assert_eq!(read_by(&known, 1.05), Some((10e9, 1)));
         assert_eq!(read_by(&known, 2.0), Some((50e9, 8)));
         assert_eq!(read_by(&known, 12.0), None);
+    }
+
+    #[test]
+    fn the_precision_to_expect_is_that_of_the_samples_to_come() {
+        let expected = |words: &[&str]| {
+            let words = ["linerate", "profile"].iter().chain(words).chain(&["1"]);
+            let Command::Profile(args) = Cli::try_parse_from(words).unwrap().command else {
+                panic!("a profile");
+            };
+            args.expected()
+        };
+        assert_eq!(expected(&[]), ", shares to about ±1.4 points");
+        assert_eq!(expected(&["-F", "1920", "-t", "5s"]), ", shares to about ±1.0 points");
+        assert_eq!(
+            expected(&["--period", "1000000", "-t", "100ms"]),
+            ", shares to about ±9.6 points"
+        );
     }
 
     fn is_accepted(words: &[&str]) -> bool {

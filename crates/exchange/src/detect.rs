@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detects a text's format by content that occurs only in that format.
 
-use crate::{perf_stat, profile_dump, vpp};
+use crate::{perf_samples, perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;
 
 /// Returns the format of a text; `None` if the format cannot be determined.
@@ -16,6 +16,12 @@ pub fn format(text: &str) -> Option<ForeignFormat> {
     } else {
         None
     }
+}
+
+/// Returns whether a text contains samples in the format of `perf script`, or is a file of
+/// `perf record`, which [`perf_samples::read`] refuses with the command that converts it.
+pub fn has_samples(text: &str) -> bool {
+    text.lines().any(perf_samples::is_its_own)
 }
 
 #[cfg(test)]
@@ -36,6 +42,17 @@ mod tests {
         ];
         for (text, wanted) in cases {
             assert_eq!(format(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn samples_are_detected() {
+        let sample = "dd 12/12 [000] 5.123456:     250000 cpu-clock: ";
+        assert!(has_samples(&format!("# captured on: today\n{sample}\n")));
+        assert!(has_samples("PERFILE2h\0\0"));
+        assert_eq!(format(sample), None);
+        for other in ["", "a: b: c", "0.75,msec,task-clock,752750,100.00,0.130,CPUs utilized"] {
+            assert!(!has_samples(other), "{other}");
         }
     }
 

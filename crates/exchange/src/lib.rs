@@ -4,7 +4,8 @@
 //! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
 //!   [`totals`] converts our own records to the data that a dump can hold.
 //! - The output of `perf stat`, as JSON (`-j`), with separators (`-x`) or as plain text, is read by
-//!   [`perf_stat`], VPP's `show runtime` by [`vpp`].
+//!   [`perf_stat`], VPP's `show runtime` by [`vpp`], samples in the output of `perf script` by
+//!   [`perf_samples`].
 //! - Comma-separated values and Prometheus text are written by [`table`], folded stacks for flame
 //!   graphs by [`folded`], and profiles for other viewers by [`pprof`] and [`perf_script`].
 //! - [`detect`] identifies the program that produced a text.
@@ -20,6 +21,7 @@
 pub mod derive;
 pub mod detect;
 pub mod folded;
+pub mod perf_samples;
 pub mod perf_script;
 pub mod perf_stat;
 pub mod pprof;

@@ -3,7 +3,7 @@
 //! are lost: the functions' counts add up to those of all instructions.
 
 use crate::sampler::functions::Functions;
-use crate::sampler::functions::lines::{Lines, Sections};
+use crate::sampler::functions::lines::Lines;
 use crate::sampler::maps::Mapping;
 use crate::sampler::names::files;
 use linerate_record::profile::SourceLine;
@@ -119,16 +119,12 @@ fn add_file(sums: &mut Sums, unread: &mut Vec<Unread>, file: &CodeFile, spots: &
     });
     let opened = opened.ok();
     let functions = opened.as_ref().and_then(|file| Functions::read(file.try_clone().ok()?));
-    let sections = opened.as_ref().map(Sections::read);
-    let lines = sections.as_ref().map(|read| match read {
-        Ok(sections) => sections.lines(),
-        Err(reason) => Err(reason.clone()),
-    });
-    let lines = lines.and_then(|lines| {
+    let lines = opened.as_ref().and_then(|file| {
+        let address = |spot: &&CodeSpot| functions.as_ref()?.address_of(spot.position);
         let cannot = |reason: String| {
             unread.push(missing("lines", format!("no source lines for {module}: {reason}")));
         };
-        lines.map_err(cannot).ok()
+        Lines::read(file, spots.iter().filter_map(address)).map_err(cannot).ok()
     });
     let mut code = Code { module, functions, lines, last: None };
     for spot in spots {
@@ -148,7 +144,7 @@ fn mapping(file: &CodeFile) -> Mapping {
 struct Code<'a> {
     module: &'a str,
     functions: Option<Functions>,
-    lines: Option<Lines<'a>>,
+    lines: Option<Lines>,
     /// Address range and name of the function found last.
     last: Option<(Range<u64>, String)>,
 }

@@ -8,6 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 mod annotate;
 mod call_graph;
+mod depths;
 mod events;
 mod evidence;
 #[cfg(target_arch = "x86_64")]
@@ -20,6 +21,7 @@ mod losses;
 mod meter;
 mod operands;
 mod polling;
+mod probe;
 mod regions;
 mod result;
 mod sleepers;
@@ -123,29 +125,20 @@ const STACK_TICK: Duration = Duration::from_millis(10);
 pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileReport, ObserveError> {
     let root = &Root::new(Path::new("/"));
     let cost_ns = sample_cost_ns();
+    let is_free = matches!(request.rate, SampleRate::AtMost(_));
     let request = &ProfileRequest { rate: request.rate.fixed(cost_ns), ..request.clone() };
     let waiting = match &request.target {
         ProfileTarget::Command(command) => Some(Waiting::new(command)?),
         ProfileTarget::Pids(_) | ProfileTarget::Name(_) => None,
     };
-    let pids = match (&request.target, &waiting) {
-        (_, Some(waiting)) => vec![waiting.pid()],
-        (ProfileTarget::Name(name), None) => named(root, name)?,
-        (ProfileTarget::Pids(pids), None) => pids.clone(),
-        (ProfileTarget::Command(_), None) => Vec::new(),
-    };
-    if pids.is_empty() {
-        return Err(ObserveError::NoProcess);
-    }
-    for &pid in &pids {
-        check(root, pid)?;
-    }
+    let pids = pids(root, request, waiting.as_ref())?;
     let mut program = Program::new(root, request, &pids);
     let mut meter = Meter::new(root, &program.family.pids, request.interface.as_deref())?;
     if request.has_timeline {
         meter.count_losses(program.family.pids[0], request.interface.as_deref());
     }
-    let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
+    let (stack_bytes, rate) = copies(root, request, &program.family.pids, is_free)?;
+    let request = &ProfileRequest { rate, ..request.clone() };
     let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
     let has_copies = stack_bytes > 0;
@@ -190,6 +183,42 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     evidence::add(&mut report.0, &report.1, (&asleep, &regions));
     report.0.limits = limits(root);
     Ok(report.0)
+}
+
+/// Returns the processes to sample.
+fn pids(
+    root: &Root,
+    request: &ProfileRequest,
+    waiting: Option<&Waiting>,
+) -> Result<Vec<u32>, ObserveError> {
+    let pids = match (&request.target, waiting) {
+        (_, Some(waiting)) => vec![waiting.pid()],
+        (ProfileTarget::Name(name), None) => named(root, name)?,
+        (ProfileTarget::Pids(pids), None) => pids.clone(),
+        (ProfileTarget::Command(_), None) => Vec::new(),
+    };
+    if pids.is_empty() {
+        return Err(ObserveError::NoProcess);
+    }
+    for &pid in &pids {
+        check(root, pid)?;
+    }
+    Ok(pids)
+}
+
+/// Returns the number of stack bytes to copy and the sampling rate, which is changed only if
+/// `is_free`, that is, if the user did not choose it.
+fn copies(
+    root: &Root,
+    request: &ProfileRequest,
+    pids: &[u32],
+    is_free: bool,
+) -> Result<(u32, SampleRate), ObserveError> {
+    let stack_bytes = request.call_graph.stack_bytes(request, pids)?;
+    match is_free && request.call_graph == CallGraph::Auto {
+        true => Ok(probe::probed(root, request, pids, stack_bytes)),
+        false => Ok((stack_bytes, request.rate)),
+    }
 }
 
 /// State of the sampled program.

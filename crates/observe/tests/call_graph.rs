@@ -172,3 +172,49 @@ fn frame_pointers_are_followed_where_the_program_keeps_them() {
     let left: f64 = left.iter().map(|path| samples_of(&paths, path)).sum();
     assert!(left > 0.5 * found.samples as f64, "{paths:?}");
 }
+
+/// Ends a process with this value.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn deep_stacks_of_a_running_program_are_copied_further() {
+    let place = tempfile::tempdir().unwrap();
+    let options = ["-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let Some(program) = built(place.path(), &options) else { return };
+    // 40 frames need 18 KiB.
+    let running = Ended(Command::new(program).arg("40").spawn().unwrap());
+    let request = |rate| ProfileRequest {
+        target: ProfileTarget::Pids(vec![running.0.id()]),
+        window: Duration::from_millis(900),
+        rate,
+        call_graph: CallGraph::Auto,
+        interface: None,
+        class_of: |_, _| CostClass::Program,
+        annotated: Annotated::None,
+        has_timeline: false,
+    };
+    let profiled = |rate| match profile(&request(rate), &Watch::unattended()) {
+        Ok(found) => Some(found),
+        Err(ObserveError::NotSampled { reason, .. }) => {
+            println!("SKIP: {reason}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let Some(chosen) = profiled(SampleRate::PerSecond(499)) else { return };
+    // The user chose the rate, and with it the cost.
+    assert_eq!(chosen.sampling.stack_bytes, Some(8192));
+    assert_eq!(chosen.sampling.incomplete_chains, Some(chosen.samples));
+    let Some(found) = profiled(SampleRate::AtMost(999)) else { return };
+    assert_eq!(found.sampling.stack_bytes, Some(32 << 10));
+    assert!(found.sampling.rate_hz < 501.0, "{}", found.sampling.rate_hz);
+    let incomplete = found.sampling.incomplete_chains.unwrap();
+    assert!(incomplete * 20 < found.samples, "{incomplete} of {}", found.samples);
+}

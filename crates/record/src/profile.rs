@@ -14,8 +14,8 @@ pub use bound::{
     MemoryShare, SimulatedFunction, SimulatedRun,
 };
 pub use views::{
-    AnnotatedFunction, FunctionThen, Gap, InstructionCost, SourceLine, ThreadTimeline, TimeSlice,
-    Timeline,
+    AnnotatedFunction, FunctionThen, Gap, InstructionCost, LineCost, SourceLine, ThreadTimeline,
+    TimeSlice, Timeline,
 };
 
 use crate::figure::Figure;
@@ -85,6 +85,10 @@ pub struct ProfileReport {
     /// Samples over time; `null` unless requested.
     #[serde(default)]
     pub timeline: Option<Timeline>,
+    /// Format of the other profiler's output that the profile was imported from: `perf script`;
+    /// `null` if linerate sampled the program.
+    #[serde(default)]
+    pub imported_from: Option<String>,
     /// Information that could not be sampled, each entry with its reason.
     pub unread: Vec<Unread>,
 }

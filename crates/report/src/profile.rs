@@ -169,6 +169,9 @@ fn busy(thread: &SampledThread) -> String {
 
 /// Describes how callers were found, and how many call chains are incomplete.
 fn callers(report: &ProfileReport) -> String {
+    if let Some(format) = &report.imported_from {
+        return format!("as in the output of {format}");
+    }
     let Some(bytes) = report.sampling.stack_bytes else {
         return "by frame pointers; chains break in code built without them (--call-graph dwarf \
                 avoids this)"
@@ -192,7 +195,7 @@ fn processes(pids: &[u32]) -> String {
     match pids {
         [one] => format!("pid {one}"),
         [first, ..] => format!("{} processes, the first with pid {first}", pids.len()),
-        [] => "no process".to_owned(),
+        [] => "process unknown".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! The views of a profile that are recorded on request: instructions, and samples over time.
 
 use linerate_record::profile::{
-    AnnotatedFunction, FunctionThen, Gap, InstructionCost, ProfileReport, SourceLine,
+    AnnotatedFunction, FunctionThen, Gap, InstructionCost, LineCost, ProfileReport, SourceLine,
     ThreadTimeline, TimeSlice, Timeline,
 };
 use linerate_record::stats::sampled_share;
@@ -48,6 +48,7 @@ fn annotate(report: &mut ProfileReport, instructions: u64) {
         function: 0,
         samples: all,
         instructions: (0..instructions).map(one).collect(),
+        lines: Vec::new(),
         no_lines: None,
     });
 }
@@ -59,6 +60,29 @@ fn instructions_are_under_their_source_lines() {
     assert!(text.find("a.c:7") < text.find("0x1014") && text.find("0x1014") < text.find("a.c:9"));
     assert!(text.contains("1.5  ") && text.contains("add $15, %rax"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn source_lines_have_shares_with_intervals() {
+    let shown = |detail| {
+        view(Layout::Annotated, detail, 80, |report| {
+            annotate(report, 1000);
+            let line = |line| SourceLine { file: "/src/a.c".to_owned(), line };
+            let cost = |at: u32| {
+                let samples = 40 - u64::from(at);
+                LineCost { line: line(at + 1), samples, share: share(samples, 400) }
+            };
+            let annotated = report.annotated.as_mut().unwrap();
+            annotated.lines = (0..10).map(cost).collect();
+        })
+    };
+    let text = shown(Detail::Screen);
+    assert!(text.contains("10.0  7.4 to 13.3      a.c:1\n"), "{text}");
+    assert!(text.find("a.c:1\n") < text.find("a.c:2\n"), "{text}");
+    assert!(text.contains("4 more lines with fewer samples (--details)"), "{text}");
+    assert!(text.lines().count() <= 39, "{text}");
+    assert!(!text.contains("a.c:10\n"), "{text}");
+    assert!(shown(Detail::Full).contains("a.c:10\n"));
 }
 
 #[test]

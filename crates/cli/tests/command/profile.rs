@@ -233,3 +233,52 @@ fn without_privileges_user_mode_is_sampled_and_the_rest_said() {
     let of_kernel = report.functions.iter().find(|one| one.name == "[not in user mode]");
     assert!(of_kernel.is_some_and(|one| one.samples > 0), "{:?}", report.functions);
 }
+
+/// Samples a busy command with perf for a moment; returns the text of `perf script`, or `None`,
+/// with a note, without perf.
+fn sampled_by_perf(folder: &Folder) -> Option<String> {
+    let data = folder.file("perf.data");
+    let perf = |words: &[&str]| Command::new("perf").args(words).stdin(Stdio::null()).output();
+    let record = ["record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-o", &data, "--"];
+    let busy = ["timeout", "0.6", "sha256sum", "/dev/zero"];
+    // perf ends with the status of the command, which is ended by timeout(1).
+    let recorded = perf(&[&record[..], &busy].concat()).ok();
+    let script = recorded.and_then(|_| perf(&["script", "-i", &data]).ok());
+    let script = script.filter(|done| done.status.success() && !done.stdout.is_empty());
+    if script.is_none() {
+        println!("SKIP: no samples by perf");
+    }
+    script.map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[test]
+fn samples_of_perf_are_imported_as_a_profile() {
+    let folder = Folder::new();
+    let Some(text) = sampled_by_perf(&folder) else { return };
+    let (text, file) = (folder.write("perf.txt", &text), folder.file("imported.json"));
+    let imported = linerate(&["import", &text, "--record", &file]);
+    assert_eq!(imported.status, Some(0), "{imported:?}");
+    assert!(imported.stdout.contains("as in the output of perf script"), "{imported:?}");
+    let json = linerate(&["import", &text, "--json", "--quiet"]);
+    let record = record(&json.stdout);
+    let Body::Profile(report) = &record.body else { panic!("{record:?}") };
+    assert_eq!(report.sampling.event, "cpu-clock");
+    // 999 samples in each second of CPU time.
+    assert!(
+        report.samples > 20 && (900.0..1100.0).contains(&report.sampling.rate_hz),
+        "{report:?}"
+    );
+    let skipped = report.unread.iter().find(|one| one.what == "lines");
+    assert_eq!(skipped, None);
+    let summary = record.summary();
+    let first = &summary["functions"].as_array().expect("a list")[0];
+    let [share, low, high] = ["share", "low", "high"].map(|name| first[name].as_f64().unwrap());
+    assert!(0.5 < share && low < share && share < high, "{first}");
+    assert!(linerate(&["export", &file, "--format", "folded"]).stdout.contains(';'));
+    let data = folder.file("perf.data");
+    assert!(refused(&["import", &data]).contains("perf script -i FILE | linerate import -"));
+    for option in [["--machine", "t1"], ["--packets", "9"]] {
+        let words = [&["import", &text][..], &option].concat();
+        assert!(refused(&words).contains("does not apply to samples"));
+    }
+}

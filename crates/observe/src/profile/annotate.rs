@@ -11,9 +11,10 @@
 use super::Annotated;
 use super::stacks::Resolved;
 use crate::sampler::functions::Functions;
-use crate::sampler::functions::lines::{Lines, Sections};
+use crate::sampler::functions::lines::Lines;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction};
-use linerate_record::profile::{AnnotatedFunction, InstructionCost, ProfileReport};
+use linerate_record::profile::{AnnotatedFunction, InstructionCost, LineCost};
+use linerate_record::profile::{ProfileReport, SourceLine};
 use linerate_record::stats::sampled_share;
 use linerate_record::why::Unread;
 use linerate_record::{Figure, Tier};
@@ -29,6 +30,7 @@ const CONTEXT: usize = 6;
 /// Maximum number of instructions with samples; those with the fewest are dropped.
 const MOST_SAMPLED: usize = 4000;
 const METHOD: &str = "samples at the instruction / samples in the function";
+const LINE_METHOD: &str = "samples at the line's instructions / samples in the function";
 
 /// Adds the instructions of the requested function to a report, or the reason why there are none.
 pub(super) fn annotate(
@@ -128,14 +130,15 @@ impl<'a> Code<'a> {
 
     fn annotated(&self, function: u32, tier: Tier) -> AnnotatedFunction {
         let all: u64 = self.samples.values().sum();
-        let sections = Sections::read(self.file);
-        let lines = sections.as_ref().map_err(Clone::clone).and_then(Sections::lines);
-        let (lines, no_lines) = match lines {
-            Ok(lines) => (Some(lines), None),
-            Err(reason) => (None, Some(reason)),
-        };
         let decoded: Vec<(Instruction, u64)> = self.decoded();
         let kept = kept(&decoded.iter().map(|(_, n)| *n).collect::<Vec<u64>>());
+        let is_sampled = |at: &usize| decoded[*at].1 > 0;
+        let wanted = kept.iter().copied().chain((0..decoded.len()).filter(is_sampled));
+        let addresses = wanted.map(|at| decoded[at].0.ip());
+        let (lines, no_lines) = match Lines::read(self.file, addresses) {
+            Ok(lines) => (lines, None),
+            Err(reason) => (Lines::default(), Some(reason)),
+        };
         let mut formatter = GasFormatter::new();
         let options = formatter.options_mut();
         options.set_uppercase_hex(false);
@@ -151,12 +154,13 @@ impl<'a> Code<'a> {
                 text: self.text(instruction, &mut formatter),
                 samples: *samples,
                 share: (*samples > 0).then(|| Figure::number("ratio", share, tier, METHOD)),
-                line: lines.as_ref().and_then(|lines: &Lines<'_>| lines.of(instruction.ip())),
+                line: lines.of(instruction.ip()),
                 is_after_gap: last.map_or(at > 0, |last| at > last + 1),
             });
             last = Some(at);
         }
-        AnnotatedFunction { function, samples: all, instructions, no_lines }
+        let lines = by_line(&decoded, &lines, all, tier);
+        AnnotatedFunction { function, samples: all, instructions, lines, no_lines }
     }
 
     /// Returns the instructions, each with its samples.
@@ -182,6 +186,29 @@ impl<'a> Code<'a> {
         }
         text
     }
+}
+
+/// Returns the source lines of the instructions with samples, most samples first. `all` is the
+/// number of samples in the function.
+fn by_line(
+    instructions: &[(Instruction, u64)],
+    lines: &Lines,
+    all: u64,
+    tier: Tier,
+) -> Vec<LineCost> {
+    let mut samples = BTreeMap::<(String, u32), u64>::new();
+    for (instruction, n) in instructions.iter().filter(|(_, n)| *n > 0) {
+        if let Some(SourceLine { file, line }) = lines.of(instruction.ip()) {
+            *samples.entry((file, line)).or_default() += n;
+        }
+    }
+    let cost = |((file, line), samples)| {
+        let share = Figure::number("ratio", sampled_share(samples, all), tier, LINE_METHOD);
+        LineCost { line: SourceLine { file, line }, samples, share }
+    };
+    let mut costs: Vec<LineCost> = samples.into_iter().map(cost).collect();
+    costs.sort_by_key(|cost| std::cmp::Reverse(cost.samples));
+    costs
 }
 
 /// Returns the indices of the instructions to keep: those with samples and their neighbours.

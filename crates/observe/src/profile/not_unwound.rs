@@ -4,13 +4,19 @@
 use super::events::UserState;
 use crate::sampler::names::Spots;
 
+/// A chain of one address.
+pub(super) struct Chain {
+    pub(super) addresses: Vec<u64>,
+    pub(super) bytes: Option<usize>,
+}
+
 /// No unwinder.
 #[derive(Default)]
 pub(super) struct Unwinders;
 
 impl Unwinders {
-    pub(super) fn chain(&mut self, _: &mut Spots, _: u32, user: &UserState) -> (Vec<u64>, bool) {
-        (vec![user.ip], false)
+    pub(super) fn chain(&mut self, _: &mut Spots, _: u32, user: &UserState) -> Chain {
+        Chain { addresses: vec![user.ip], bytes: None }
     }
 
     pub(super) fn forget(&mut self, _: u32) {}

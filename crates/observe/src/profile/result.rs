@@ -125,6 +125,7 @@ pub(super) fn report(
         shared_lines: Vec::new(),
         annotated: None,
         timeline: None,
+        imported_from: None,
         unread: events.unread(),
     };
     report.unread.append(&mut meter.unread);

@@ -2,6 +2,7 @@
 //! Counts samples by call chain.
 
 use super::ProfileRequest;
+use super::depths::Depths;
 use super::events::{Events, Item, UserState, What};
 use super::unwind::Unwinders;
 use crate::sampler::names::{KERNEL, Names, Resolver, Spots};
@@ -44,8 +45,8 @@ pub(super) struct Stacks {
     user_samples: Vec<UserSample>,
     /// First slice with samples that were not kept.
     kept_until: Option<usize>,
-    /// Number of samples whose stack copy could not be unwound to the thread's first function.
-    incomplete: u64,
+    /// How much of the stack the chains needed.
+    depths: Depths,
     threads: Vec<ThreadSamples>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
@@ -121,7 +122,7 @@ impl Stacks {
             has_others,
             user_samples: Vec::new(),
             kept_until: None,
-            incomplete: 0,
+            depths: Depths::default(),
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
             names: HashMap::new(),
@@ -186,10 +187,10 @@ impl Stacks {
 
     /// Replaces the user-mode part of a chain with the callers found in the stack copy.
     fn unwind(&mut self, pid: u32, chain: &mut Vec<(u64, bool)>, user: &UserState) {
-        let (callers, is_complete) = self.unwinders.chain(&mut self.spots, pid, user);
+        let found = self.unwinders.chain(&mut self.spots, pid, user);
         chain.retain(|&(_, is_kernel)| is_kernel);
-        chain.extend(callers.into_iter().map(|address| (address, false)));
-        self.incomplete += u64::from(!is_complete);
+        chain.extend(found.addresses.into_iter().map(|address| (address, false)));
+        self.depths.add(found.bytes);
     }
 
     /// Keeps a sample with its registers, if there is room.
@@ -291,6 +292,11 @@ impl Stacks {
         self.thread(pid, 0)
     }
 
+    /// Returns how much of the stack the chains needed so far.
+    pub(super) fn depths(&self) -> Depths {
+        self.depths
+    }
+
     /// Returns process and thread IDs of the sampled threads.
     pub(super) fn thread_ids(&self) -> impl Iterator<Item = (u32, u32)> {
         self.threads.iter().map(|thread| (thread.pid, thread.tid))
@@ -350,7 +356,7 @@ impl Stacks {
             by_chain,
             user_samples: self.user_samples,
             samples: self.samples + self.unsampled,
-            incomplete: self.incomplete,
+            incomplete: self.depths.incomplete,
             spots,
             resolver,
             times: self.times,

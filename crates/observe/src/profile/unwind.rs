@@ -28,6 +28,16 @@ const MAX_BYTES: u64 = 64 << 20;
 const BP: usize = 6;
 const SP: usize = 7;
 
+/// A chain found in a stack copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// User-mode addresses of the sample and its callers, innermost first.
+    pub(super) addresses: Vec<u64>,
+    /// Number of bytes of the stack that were needed; `None` if the chain does not reach the
+    /// thread's first function.
+    pub(super) bytes: Option<usize>,
+}
+
 /// Unwinding state of all processes.
 #[derive(Default)]
 pub(super) struct Unwinders {
@@ -46,36 +56,32 @@ struct Process {
 }
 
 impl Unwinders {
-    /// Returns the user-mode addresses of the sample and its callers, and whether the chain reaches
-    /// the thread's first function.
-    pub(super) fn chain(
-        &mut self,
-        spots: &mut Spots,
-        pid: u32,
-        user: &UserState,
-    ) -> (Vec<u64>, bool) {
+    /// Returns the call chain of a sample.
+    pub(super) fn chain(&mut self, spots: &mut Spots, pid: u32, user: &UserState) -> Chain {
         let (sp, bp) = (user.registers[SP], user.registers[BP]);
         let mut registers = UnwindRegsX86_64::new(user.ip, sp, bp);
+        let mut bytes = 0;
         let mut read = |address: u64| {
             let at = address.checked_sub(sp).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
             let word = user.stack.get(at..).and_then(|rest| rest.first_chunk()).ok_or(())?;
+            bytes = bytes.max(at + word.len());
             Ok(u64::from_ne_bytes(*word))
         };
         let mut frame = FrameAddress::from_instruction_pointer(user.ip);
-        let mut chain = vec![user.ip];
-        while chain.len() < MAX_FRAMES {
+        let mut addresses = vec![user.ip];
+        while addresses.len() < MAX_FRAMES {
             self.learn(spots, pid, frame.address_for_lookup());
             let process = self.processes.entry(pid).or_default();
             let caller =
                 process.unwinder.unwind_frame(frame, &mut registers, &mut self.cache, &mut read);
-            let Ok(caller) = caller else { return (chain, false) };
+            let Ok(caller) = caller else { break };
             let Some(caller) = caller.and_then(FrameAddress::from_return_address) else {
-                return (chain, true);
+                return Chain { addresses, bytes: Some(bytes) };
             };
-            chain.push(caller.address());
+            addresses.push(caller.address());
             frame = caller;
         }
-        (chain, false)
+        Chain { addresses, bytes: None }
     }
 
     /// Drops the unwinding state of a process. Call when the process maps other code or starts

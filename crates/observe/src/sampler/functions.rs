@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds functions in an ELF file, using its symbol tables or, if stripped, the unwind table, which
-//! has the functions' bounds but not their names.
+//! Finds functions in an ELF file, using its symbol tables and the table of a Go program or, if
+//! there are none, the unwind table, which has the functions' bounds but not their names.
 //!
 //! Only the tables are read, and names are read on demand, since a program can be hundreds of
 //! megabytes in size.
 
+mod go;
 pub(crate) mod lines;
 mod mangling;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod sections;
 mod unwinding;
 
+use go::{GoTable, Place};
 use mangling::demangled;
 use object::elf::{EM_ARM, FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, ProgramType};
 use object::elf::{SHN_UNDEF, STT_FUNC};
 use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
-use object::{Endianness, FileKind, ReadCache, ReadRef};
+use object::{Endianness, FileKind, Object, ObjectSection, ReadCache, ReadRef};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -36,9 +38,17 @@ struct Symbol {
     start: u64,
     /// End address (exclusive).
     end: u64,
-    /// File offset of the function's name.
-    name_at: u64,
+    name: Name,
     is_global: bool,
+}
+
+/// Location of the name of a function.
+#[derive(Clone, Copy, Debug)]
+enum Name {
+    /// File offset of the name.
+    At(u64),
+    /// File offset of the offset of the name in the table of a Go program.
+    OfGo(u64),
 }
 
 /// The functions of a file.
@@ -48,6 +58,7 @@ pub(crate) struct Functions {
     segments: Vec<Segment>,
     /// Sorted by address.
     symbols: Vec<Symbol>,
+    go: Option<GoTable>,
     unwinding: Option<Unwinding>,
 }
 
@@ -68,17 +79,17 @@ impl Functions {
     /// Reads the tables of an ELF file; `None` if the file is not an ELF file or is damaged.
     pub(crate) fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(&file);
-        let Tables { segments, symbols, unwinding_at, order } =
+        let Tables { segments, symbols, go, unwinding_at, order } =
             match FileKind::parse(&cache).ok()? {
-                FileKind::Elf64 => tables::<FileHeader64<Endianness>, _>(&cache)?,
-                FileKind::Elf32 => tables::<FileHeader32<Endianness>, _>(&cache)?,
+                FileKind::Elf64 => tables::<FileHeader64<Endianness>, _>(&cache, &file)?,
+                FileKind::Elf32 => tables::<FileHeader32<Endianness>, _>(&cache, &file)?,
                 _ => return None,
             };
         let unwinding = unwinding_at.and_then(|segment| {
             let bytes = read_at(&file, segment.offset, segment.bytes.min(MAX_TABLE_BYTES))?;
             Unwinding::parse(bytes, segment.address, order)
         });
-        Some(Self { file, segments, symbols, unwinding })
+        Some(Self { file, segments, symbols, go, unwinding })
     }
 
     /// Returns the address of the byte at file offset `offset`.
@@ -120,8 +131,12 @@ impl Functions {
     }
 
     fn name(&self, symbol: &Symbol) -> Option<String> {
+        let at = match symbol.name {
+            Name::At(at) => at,
+            Name::OfGo(at) => self.go.as_ref()?.name_at(&self.file, at)?,
+        };
         let mut bytes = [0; MAX_NAME_BYTES];
-        let read = self.file.read_at(&mut bytes, symbol.name_at).ok()?;
+        let read = self.file.read_at(&mut bytes, at).ok()?;
         let length = bytes[..read].iter().position(|&byte| byte == 0).unwrap_or(read);
         let name = String::from_utf8_lossy(&bytes[..length]);
         (!name.is_empty()).then(|| demangled(&name))
@@ -151,12 +166,13 @@ fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
 struct Tables {
     segments: Vec<Segment>,
     symbols: Vec<Symbol>,
+    go: Option<GoTable>,
     unwinding_at: Option<Segment>,
     order: Endianness,
 }
 
 /// Returns the tables of a file.
-fn tables<'a, Elf, R>(data: R) -> Option<Tables>
+fn tables<'a, Elf, R>(data: R, file: &File) -> Option<Tables>
 where
     Elf: FileHeader<Endian = Endianness>,
     R: ReadRef<'a>,
@@ -166,6 +182,14 @@ where
     for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
         symbols.extend(functions_of(&elf, table).into_iter().flatten());
     }
+    let go = GoTable::read(file, &places(&elf), elf.endian());
+    let of_go = go.as_ref().map(|go| go.functions.as_slice()).unwrap_or_default();
+    symbols.extend(of_go.iter().map(|one| Symbol {
+        start: one.start,
+        end: one.end,
+        name: Name::OfGo(one.at),
+        is_global: false,
+    }));
     symbols.sort_by_key(|symbol: &Symbol| (symbol.start, !symbol.is_global));
     symbols.dedup_by_key(|symbol| symbol.start);
     // A symbol without a size, as in hand-written assembly, extends to the next one.
@@ -177,9 +201,24 @@ where
     Some(Tables {
         segments: segments(&elf, PT_LOAD),
         symbols,
+        go,
         unwinding_at: segments(&elf, PT_GNU_EH_FRAME).first().copied(),
         order: elf.endian(),
     })
+}
+
+/// Returns the sections that the table of a Go program needs.
+fn places<'a, Elf, R>(elf: &ElfFile<'a, Elf, R>) -> Vec<Place>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let place = |section: object::read::elf::ElfSection<'a, '_, Elf, R>| {
+        let name = section.name().ok().filter(|name| GoTable::needs(name))?.to_owned();
+        let (offset, bytes) = section.file_range()?;
+        Some(Place { name, address: section.address(), offset, bytes })
+    };
+    elf.sections().filter_map(place).collect()
 }
 
 /// Returns the segments of type `kind`.
@@ -222,7 +261,7 @@ where
         Symbol {
             start,
             end: start.saturating_add(size),
-            name_at: names.saturating_add(symbol.st_name(endian).into()),
+            name: Name::At(names.saturating_add(symbol.st_name(endian).into())),
             is_global: symbol.st_bind() == STB_GLOBAL,
         }
     };

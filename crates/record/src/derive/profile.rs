@@ -94,7 +94,10 @@ impl ProfileReport {
             }
             Some(one) => Figure::absent("text", self.tier(), METHOD, &one.sentence),
             None => {
-                let reason = "the record has no evidence: it was made by an older version";
+                let reason = match self.imported_from {
+                    Some(_) => "the profile was imported, without registers and code",
+                    None => "the record has no evidence: it was made by an older version",
+                };
                 Figure::absent("text", self.tier(), METHOD, reason)
             }
         }

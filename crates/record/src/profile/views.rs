@@ -15,6 +15,10 @@ pub struct AnnotatedFunction {
     pub samples: u64,
     /// The function's instructions in address order; those far from any sample are omitted.
     pub instructions: Vec<InstructionCost>,
+    /// The source lines of all instructions with samples, most samples first. Samples at
+    /// instructions without a line are in none.
+    #[serde(default)]
+    pub lines: Vec<LineCost>,
     /// Why the source lines are unknown; `null` if they are known.
     pub no_lines: Option<String>,
 }
@@ -38,6 +42,18 @@ pub struct InstructionCost {
     pub line: Option<SourceLine>,
     /// Whether instructions before this one are omitted.
     pub is_after_gap: bool,
+}
+
+/// A source line and its cost: that of the instructions compiled from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineCost {
+    /// The line.
+    pub line: SourceLine,
+    /// Number of samples at its instructions.
+    pub samples: u64,
+    /// Share of the function's samples, 0 to 1.
+    pub share: Figure,
 }
 
 /// A line of source code.

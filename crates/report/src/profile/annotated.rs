@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The instructions of a function with the samples at each, under their source lines.
+//! A function by source line, and its instructions with the samples at each, under their source
+//! lines.
 
 use super::{line, sampled};
 use crate::layout::{Grid, Paint, painted, stacked};
@@ -10,6 +11,10 @@ use linerate_record::stats::interval_name;
 
 /// Number of rows on one screen.
 const SCREEN_ROWS: usize = 28;
+/// Maximum number of source lines on one screen.
+const MOST_LINES: usize = 6;
+/// Rows of the table of source lines apart from these: title, head, rest and an empty row.
+const LINES_ROWS: usize = 4;
 /// Number of instructions shown before and after a hot one.
 const CONTEXT: usize = 2;
 
@@ -33,15 +38,48 @@ pub(crate) fn annotated(report: &ProfileReport, detail: Detail, style: &Style) -
         facts += &line("no lines", reason, style);
     }
     let note = "samples land on the instruction after the one that stalled";
-    stacked(&[facts, table(annotated, detail, style), line("note", note, style)])
+    let by_line = lines(annotated, detail, style);
+    stacked(&[facts, by_line, table(annotated, detail, style), line("note", note, style)])
+}
+
+/// Formats the source lines with samples, most samples first.
+fn lines(annotated: &AnnotatedFunction, detail: Detail, style: &Style) -> String {
+    let most = if detail == Detail::Screen { MOST_LINES } else { usize::MAX };
+    let interval_head = interval_name() + " %";
+    let mut grid = Grid::new(&[">share %", &interval_head, "source line"]);
+    for one in annotated.lines.iter().take(most) {
+        grid.row(vec![
+            one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent),
+            interval(&one.share, percent).unwrap_or_default(),
+            place(&one.line),
+        ]);
+    }
+    let more = match annotated.lines.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!("{more} more lines with fewer samples (--details)\n"),
+    };
+    match grid.render(style) {
+        empty if empty.is_empty() => empty,
+        table => painted(Paint::Head, "Source lines by share", style) + "\n" + &table + &more,
+    }
+}
+
+/// Returns a source line as `file:line`, without the folder.
+fn place(source: &SourceLine) -> String {
+    let file = source.file.rsplit('/').next().unwrap_or_default();
+    clean(&format!("{file}:{}", source.line))
 }
 
 /// Formats the instructions; on one screen, only the hottest and their neighbours.
 fn table(annotated: &AnnotatedFunction, detail: Detail, style: &Style) -> String {
     let interval_head = interval_name() + " %";
     let mut grid = Grid::new(&[">share %", &interval_head, "address", "instruction"]);
+    let of_lines = match annotated.lines.len() {
+        0 => 0,
+        lines => lines.min(MOST_LINES) + LINES_ROWS,
+    };
     let shown = match detail {
-        Detail::Screen => hottest(&annotated.instructions),
+        Detail::Screen => hottest(&annotated.instructions, SCREEN_ROWS - of_lines),
         Detail::Brief | Detail::Full => vec![true; annotated.instructions.len()],
     };
     let mut last: Option<&SourceLine> = None;
@@ -57,9 +95,7 @@ fn table(annotated: &AnnotatedFunction, detail: Detail, style: &Style) -> String
             last = None;
         }
         if let Some(source) = one.line.as_ref().filter(|source| last != Some(source)) {
-            let file = source.file.rsplit('/').next().unwrap_or_default();
-            let place = clean(&format!("{file}:{}", source.line));
-            grid.row(vec![String::new(), String::new(), String::new(), place]);
+            grid.row(vec![String::new(), String::new(), String::new(), place(source)]);
             last = Some(source);
         }
         let share = one.share.as_ref();
@@ -76,8 +112,9 @@ fn table(annotated: &AnnotatedFunction, detail: Detail, style: &Style) -> String
     }
 }
 
-/// Returns which instructions to show on one screen: the hottest, each with its neighbours.
-fn hottest(instructions: &[InstructionCost]) -> Vec<bool> {
+/// Returns which instructions to show in this number of rows: the hottest, each with its
+/// neighbours.
+fn hottest(instructions: &[InstructionCost], most_rows: usize) -> Vec<bool> {
     let mut order: Vec<usize> = (0..instructions.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(instructions[at].samples), at));
     let mut shown = vec![false; instructions.len()];
@@ -87,7 +124,7 @@ fn hottest(instructions: &[InstructionCost]) -> Vec<bool> {
         let more = around.clone().filter(|&at| !shown[at]).count();
         // Reserve two rows: one for a gap mark and one for a source line.
         rows += more + 2;
-        if rows > SCREEN_ROWS {
+        if rows > most_rows {
             break;
         }
         shown[around].fill(true);
