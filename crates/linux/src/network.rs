@@ -16,6 +16,7 @@ mod netlink;
 mod packet;
 mod pair;
 mod qdisc;
+mod settings;
 mod unix;
 mod xdp;
 
@@ -25,6 +26,7 @@ pub use inet::{InetProtocol, InetSocket, Listed, SocketMemory, TcpInfo};
 pub use links::Link;
 pub use packet::{PacketRing, PacketSocket};
 pub use qdisc::{HtbClass, Qdisc};
+pub use settings::Setting;
 pub use unix::UnixSocket;
 pub use xdp::XdpSocket;
 
@@ -37,10 +39,14 @@ pub struct Network {
     diag: netlink::Socket,
     route: netlink::Socket,
     control: OwnedFd,
+    settings: settings::Files,
 }
 
-/// Domain, type and protocol of the three sockets of a [`Network`], in field order.
-const SOCKETS: [(i32, i32, i32); 3] = [
+/// Number of sockets of a [`Network`].
+const NUMBER: usize = 3;
+
+/// Domain, type and protocol of the sockets of a [`Network`], in field order.
+const SOCKETS: [(i32, i32, i32); NUMBER] = [
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_SOCK_DIAG),
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
     (libc::AF_INET, libc::SOCK_DGRAM, 0),
@@ -66,7 +72,7 @@ impl Network {
                 )),
             }
         });
-        Self::new(diag?, route?, control?)
+        Self::new([diag?, route?, control?], settings::open())
     }
 
     /// Opens the sockets in another process's namespace: a child enters it, opens the sockets,
@@ -76,12 +82,14 @@ impl Network {
     /// # Errors
     /// Returns an error if the process has exited, or if entering its namespaces is not permitted.
     pub fn of_process(pid: u32) -> Result<Self, Error> {
-        let [diag, route, control] = namespace::sockets_of(pid)?;
-        Self::new(diag, route, control)
+        let (sockets, settings) = namespace::files_of(pid)?;
+        Self::new(sockets, settings)
     }
 
-    fn new(diag: OwnedFd, route: OwnedFd, control: OwnedFd) -> Result<Self, Error> {
-        Ok(Self { diag: netlink::prepare(diag)?, route: netlink::prepare(route)?, control })
+    fn new(sockets: [OwnedFd; NUMBER], settings: settings::Files) -> Result<Self, Error> {
+        let [diag, route, control] = sockets;
+        let (diag, route) = (netlink::prepare(diag)?, netlink::prepare(route)?);
+        Ok(Self { diag, route, control, settings })
     }
 }
 

@@ -8,7 +8,6 @@ use crate::Request;
 use crate::budget::budget;
 use crate::outputs::output_pipes;
 use crate::packets::{Counts, choose, hidden_tunnels, rates_of_namespace};
-use crate::ports::local_ports;
 use crate::profiling::{Profiled, Profiling};
 use crate::quotas::is_by_session;
 use crate::sampler::CpuProfile;
@@ -74,7 +73,7 @@ pub(crate) fn assemble(
     let is_one = watching.windows == Windows::One;
     let at_end = if is_one { &watching.family.pids[..] } else { &[] };
     let other_ends = if is_one { other_ends(root, watching) } else { BTreeMap::new() };
-    let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s)).flatten();
+    let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s));
     let unix_clients = watching.sockets.unix_clients();
     let mut sockets = watching.sockets.finish(root, &other_ends);
     watching.sockets.attribute_shared(&mut sockets, &threads);
@@ -100,9 +99,9 @@ pub(crate) fn assemble(
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets,
-        requests,
+        requests: missing::determined(requests, &mut unread),
         unix_clients,
-        local_ports: is_one.then(|| local_ports(root, &watching.namespace)).flatten(),
+        local_ports: watching.local_ports(root, &mut unread),
         peers,
         program,
         events: profiled.events,

@@ -72,6 +72,8 @@ struct Process {
     limit: Option<u64>,
     reads: u64,
     full: u64,
+    /// Number of descriptors when they were last listed.
+    listed: u64,
     /// Whether the number of descriptors was near the limit when they were last listed.
     is_near: bool,
 }
@@ -96,9 +98,11 @@ impl Descriptors {
             return;
         }
         self.tunnels.insert(pid, open.tunnels.clone());
-        let new = || Process { limit: limit(root, pid), reads: 0, full: 0, is_near: false };
+        let new =
+            || Process { limit: limit(root, pid), reads: 0, full: 0, listed: 0, is_near: false };
         let process = self.processes.entry(pid).or_insert_with(new);
         process.add(open.count);
+        process.listed = open.count;
         process.is_near = process.limit.is_some_and(|limit| NEAR * open.count >= limit);
     }
 
@@ -106,12 +110,23 @@ impl Descriptors {
     /// stops accepting at its limit is there only for moments.
     pub(crate) fn glance(&mut self, root: &Root) {
         for (pid, process) in self.processes.iter_mut().filter(|(_, one)| one.is_near).take(MOST) {
-            // The size of the directory is the number of descriptors, and 0 before Linux 6.2.
-            let folder = std::fs::metadata(root.path(&format!("proc/{pid}/fd")));
-            if let Some(count) = folder.ok().map(|one| one.len()).filter(|count| *count > 0) {
+            if let Some(count) = count(root, *pid) {
                 process.add(count);
             }
         }
+    }
+
+    /// Returns whether each of these processes has as many descriptors open as when they were last
+    /// listed, and all of them together at least `least`. If so, adds a reading of each.
+    pub(crate) fn are_unchanged(&mut self, root: &Root, pids: &[u32], least: u64) -> bool {
+        let listed = |pid: &u32| self.processes.get(pid).map_or(0, |process| process.listed);
+        let is_same = |pid: &u32| listed(pid) > 0 && count(root, *pid) == Some(listed(pid));
+        let is_unchanged =
+            pids.iter().map(listed).sum::<u64>() >= least && pids.iter().all(is_same);
+        for pid in pids.iter().filter(|_| is_unchanged) {
+            self.processes.entry(*pid).and_modify(|process| process.add(process.listed));
+        }
+        is_unchanged
     }
 
     /// Forgets the devices of all processes but these.
@@ -135,6 +150,13 @@ impl Descriptors {
         self.processes.clear();
         found
     }
+}
+
+/// Returns the number of descriptors that a process has open, which is the size of their directory;
+/// `None` before Linux 6.2, where that is 0, and if unreadable.
+fn count(root: &Root, pid: u32) -> Option<u64> {
+    let folder = std::fs::metadata(root.path(&format!("proc/{pid}/fd")));
+    folder.ok().map(|one| one.len()).filter(|count| *count > 0)
 }
 
 /// Reads the soft limit on open files.
@@ -189,6 +211,24 @@ mod tests {
         assert_eq!(seen(size + 1, size.div_ceil(4) + 1), []);
         // Far from the limit, nothing is counted in between.
         assert_eq!(seen(size, 1), []);
+    }
+
+    #[test]
+    fn many_descriptors_are_not_listed_again_unless_their_number_changes() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::new(place.path());
+        let folder = place.path().join("proc/7/fd");
+        std::fs::create_dir_all(&folder).unwrap();
+        let size = std::fs::metadata(&folder).unwrap().len();
+        let mut descriptors = Descriptors::default();
+        assert!(!descriptors.are_unchanged(&root, &[7], 1), "not listed yet");
+        descriptors.take(&root, 7, &Open { count: size, ..Open::default() });
+        assert!(descriptors.are_unchanged(&root, &[7], size));
+        assert!(!descriptors.are_unchanged(&root, &[7], size + 1), "few");
+        assert!(!descriptors.are_unchanged(&root, &[7, 8], size), "a process that was not listed");
+        descriptors.take(&root, 7, &Open { count: size - 1, ..Open::default() });
+        assert!(!descriptors.are_unchanged(&root, &[7], 1));
+        assert_eq!(descriptors.processes[&7].reads, 3);
     }
 
     #[test]

@@ -3,11 +3,10 @@
 
 use crate::namespace::Namespace;
 use crate::packets::Tunnels;
-use crate::procfs::net::{
-    grown, parse_conntrack, parse_dev, parse_snmp, parse_snmp_lines, parse_snmp6, parse_snmp6_lines,
-};
+use crate::procfs::net::{grown, parse_dev, parse_snmp_lines, parse_snmp6_lines};
+use crate::protocols::Protocols;
 use crate::reader::Reader;
-use linerate_linux::network::{Link, Network, Qdisc};
+use linerate_linux::network::{Link, Network, Qdisc, Setting};
 use linerate_machine::Root;
 use linerate_record::why::{InterfaceCounts, QdiscCounts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +32,10 @@ pub(crate) struct Interfaces {
     /// NICs whose driver counters are not read because there are too many.
     left_out: BTreeSet<String>,
     protocols: BTreeMap<String, u64>,
+    /// Files of the protocol counters; `None` before the window.
+    files: Option<Protocols>,
+    /// Protocol counters and queueing disciplines at the end of the window, once they were read.
+    last: Option<(BTreeMap<String, u64>, Vec<Qdisc>)>,
 }
 
 /// Counts over the window.
@@ -66,31 +69,19 @@ pub(crate) fn through(links: &[Link], names: &BTreeSet<String>) -> Option<Tunnel
     })
 }
 
-/// Returns the namespace's protocol counters.
-pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, u64> {
-    let text = |name: &str| root.text(&namespace.file(name)).unwrap_or_default();
-    let mut counters = parse_snmp(&text("snmp"));
-    counters.extend(parse_snmp(&text("netstat")));
-    counters.extend(parse_snmp6(&text("snmp6")));
-    counters.extend(parse_conntrack(&text("stat/nf_conntrack")));
-    counters
-}
-
 /// Returns whether packets may be dropped at a full connection tracking table without a readable
 /// counter: the kernel has connection tracking, but no `stat/nf_conntrack`
-/// (CONFIG_NF_CONNTRACK_PROCFS). A table far from full, which is visible only in our own namespace,
-/// drops none.
-fn is_conntrack_hidden(root: &Root, namespace: &Namespace) -> bool {
+/// (CONFIG_NF_CONNTRACK_PROCFS). A table far from full drops none.
+fn is_conntrack_hidden(root: &Root, namespace: &Namespace, has_counter: bool) -> bool {
     /// A table with at least this fraction of its maximum number of entries may have been full
     /// at some time in the window.
     const NEARLY_FULL: f64 = 0.9;
-    let number = |name: &str| -> Option<f64> {
-        root.text(&format!("proc/sys/net/netfilter/{name}"))?.trim().parse().ok()
-    };
-    let Some(most) = number("nf_conntrack_max") else { return false };
-    let entries = number("nf_conntrack_count").filter(|_| namespace.is_own);
-    root.text(&namespace.file("stat/nf_conntrack")).is_none()
-        && entries.is_none_or(|entries| entries >= NEARLY_FULL * most)
+    let number = |text: Option<String>| -> Option<f64> { text?.trim().parse().ok() };
+    let most = number(root.text("proc/sys/net/netfilter/nf_conntrack_max"));
+    let Some(most) = most else { return false };
+    let path = "proc/sys/net/netfilter/nf_conntrack_count";
+    let entries = number(namespace.setting(root, Setting::ConntrackCount, path));
+    !has_counter && entries.is_none_or(|entries| entries >= NEARLY_FULL * most)
 }
 
 /// UDP and TCP counters, read every slice.
@@ -125,10 +116,14 @@ impl Transport {
 }
 
 impl Interfaces {
-    /// Reads the counters at the start. `wanted` is the requested interface.
+    /// Reads the counters at the start. `wanted` is the requested interface. Counters that are
+    /// compared with each other are read first: those of drivers take milliseconds.
     pub(crate) fn start(root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Self {
+        let mut files = Protocols::open(root, namespace);
+        let links = links(root, namespace);
+        let (protocols, qdiscs) = (files.read(), qdiscs(namespace));
         let links: BTreeMap<String, Link> =
-            links(root, namespace).into_iter().map(|link| (link.name.clone(), link)).collect();
+            links.into_iter().map(|link| (link.name.clone(), link)).collect();
         let mut drivers = BTreeMap::new();
         let mut names = by_importance(&links, wanted);
         let left_out = names.split_off(names.len().min(DRIVERS_MAX));
@@ -141,11 +136,20 @@ impl Interfaces {
                 drivers.insert(name.clone(), (counters, values));
             }
         }
-        let (qdiscs, protocols) = (qdiscs(namespace), protocols(root, namespace));
-        Self { links, qdiscs, drivers, left_out, protocols }
+        let files = Some(files);
+        Self { links, qdiscs, drivers, left_out, protocols, files, last: None }
     }
 
-    /// Returns the differences since the start. `links` are the last readings.
+    /// Reads the counters at the end of the window, except for those of interfaces, with which they
+    /// are compared, and of drivers. If they have become unreadable, the last readings remain.
+    pub(crate) fn read(&mut self, namespace: &Namespace) {
+        let protocols = self.files.as_mut().map(Protocols::read).unwrap_or_default();
+        let protocols = if protocols.is_empty() { self.protocols.clone() } else { protocols };
+        self.last = Some((protocols, qdiscs(namespace)));
+    }
+
+    /// Returns the differences from the start to the last [`Interfaces::read`]. `links` are the
+    /// last readings.
     pub(crate) fn finish(
         &mut self,
         root: &Root,
@@ -153,7 +157,10 @@ impl Interfaces {
         wanted: Option<&str>,
         links: &[Link],
     ) -> Found {
-        let qdiscs = qdiscs(namespace);
+        if self.last.is_none() {
+            self.read(namespace);
+        }
+        let (now, qdiscs) = self.last.take().unwrap_or_default();
         let mut interfaces = Vec::new();
         let mut vanished = self.links.clone();
         for link in links {
@@ -182,7 +189,7 @@ impl Interfaces {
         }
         let names = interfaces.iter().map(|one| &one.name);
         let without_driver = names.filter(|name| self.left_out.contains(*name)).cloned().collect();
-        let now = protocols(root, namespace);
+        let has_counter = self.files.as_mut().is_some_and(Protocols::has_conntrack);
         let protocols = grown(&self.protocols, &now);
         self.protocols = now;
         self.qdiscs = qdiscs;
@@ -192,7 +199,7 @@ impl Interfaces {
             protocols,
             vanished: vanished.into_keys().collect(),
             without_driver,
-            is_conntrack_hidden: is_conntrack_hidden(root, namespace),
+            is_conntrack_hidden: is_conntrack_hidden(root, namespace, has_counter),
         }
     }
 
@@ -440,21 +447,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
         let put = |path: &str, text: &str| crate::tree::put(&root, path, text);
-        let is_hidden = |is_own| {
+        let is_hidden = |is_own, has_counter| {
             let namespace = Namespace {
                 folder: "proc/7/net".to_owned(),
                 process: "7".to_owned(),
                 network: None,
                 is_own,
             };
-            is_conntrack_hidden(&root, &namespace)
+            is_conntrack_hidden(&root, &namespace, has_counter)
         };
         put("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
         put("proc/sys/net/netfilter/nf_conntrack_count", "990\n");
-        assert!(is_hidden(true));
+        assert!(is_hidden(true, false));
         put("proc/sys/net/netfilter/nf_conntrack_count", "20\n");
-        assert!(!is_hidden(true) && is_hidden(false));
-        put("proc/7/net/stat/nf_conntrack", "entries drop\n00000014 00000000\n");
-        assert!(!is_hidden(false));
+        assert!(!is_hidden(true, false) && is_hidden(false, false));
+        assert!(!is_hidden(false, true));
     }
 }

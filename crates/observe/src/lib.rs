@@ -34,6 +34,7 @@ mod ports;
 mod procfs;
 pub mod profile;
 mod profiling;
+mod protocols;
 mod quotas;
 mod reader;
 mod refusal;

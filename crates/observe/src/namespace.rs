@@ -4,7 +4,7 @@
 use crate::descriptors::Open;
 use crate::refusal::as_root;
 use crate::target::{open_id, stat_of};
-use linerate_linux::network::Network;
+use linerate_linux::network::{Network, Setting};
 use linerate_machine::Root;
 use linerate_record::why::Unread;
 use std::collections::BTreeMap;
@@ -85,6 +85,16 @@ impl Namespace {
             ),
             fix: Some(format!("linerate why {one}")),
         });
+    }
+
+    /// Returns the value of a setting in this namespace; `None` if unreadable. /proc/sys, in which
+    /// it has the path `path`, shows that of our own.
+    pub(crate) fn setting(&self, root: &Root, setting: Setting, path: &str) -> Option<String> {
+        match (&self.network, self.is_own) {
+            (_, true) => root.text(path),
+            (Some(network), false) => network.setting(setting),
+            (None, false) => None,
+        }
     }
 
     /// Returns the path of a file in the namespace's directory.

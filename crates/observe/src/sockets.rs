@@ -17,6 +17,7 @@ mod reading;
 mod requests;
 mod rotation;
 mod shared;
+mod table;
 mod turns;
 mod unix;
 mod watched;
@@ -37,6 +38,7 @@ use linerate_record::why::{RequestCounts, SocketKind};
 use neighbours::Neighbours;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use table::Table;
 use unix::UnixSockets;
 use watched::{State, Watched, state_of};
 
@@ -88,7 +90,7 @@ pub(crate) struct Sockets {
     owners: BTreeMap<u64, u32>,
     /// Other processes that have the same socket open, in the order in which they were found.
     sharers: BTreeMap<u64, Vec<u32>>,
-    watched: BTreeMap<u64, Watched>,
+    watched: Table,
     /// Whether all sockets are observed because the target is an interface, not a program.
     is_all: bool,
     names: BTreeMap<u32, String>,
@@ -107,9 +109,6 @@ pub(crate) struct Sockets {
     /// Descriptors that the processes have open.
     pub(crate) descriptors: Descriptors,
     unix_listing: Sparing,
-    /// Index of the first socket to read in the next slice, if there are too many sockets to read
-    /// all of them in each slice.
-    next: usize,
     /// Current slice number. Readings of different sockets are comparable if they have the same
     /// slice number.
     tick: u32,
@@ -120,6 +119,10 @@ pub(crate) struct Sockets {
     census_at: u32,
     /// Number of searches of the processes' descriptors.
     walks: u32,
+    /// Number of times that a socket was found to be closed or was missing from a list, so far and
+    /// at the last search of the descriptors.
+    closed: u64,
+    closed_at_walk: u64,
     /// Whether TCP sockets were read in rotation in this window, because there were too many to
     /// read all of them in each slice.
     is_in_rotation: bool,
@@ -133,7 +136,7 @@ impl Sockets {
         Self {
             owners: BTreeMap::new(),
             sharers: BTreeMap::new(),
-            watched: BTreeMap::new(),
+            watched: Table::default(),
             is_all,
             names,
             neighbours: Neighbours::default(),
@@ -145,12 +148,13 @@ impl Sockets {
             unix: UnixSockets::default(),
             descriptors: Descriptors::default(),
             unix_listing: Sparing::new(UNIX_LISTING_SHARE),
-            next: 0,
             tick: 0,
             looks: BTreeSet::new(),
             exchanges: Exchanges::default(),
             census_at: 0,
             walks: 0,
+            closed: 0,
+            closed_at_walk: 0,
             is_in_rotation: false,
         }
     }
@@ -166,10 +170,9 @@ impl Sockets {
     ) {
         let is_start = moment == Moment::Start;
         let is_walk = moment != Moment::Within || self.walking.is_due();
-        if is_walk {
-            let began = self.walking.begin();
-            self.find_descriptors(root, pids);
-            self.walking.end(began);
+        let is_unchanged = is_walk && !is_start && self.has_same_descriptors(root, pids);
+        if is_walk && !is_unchanged {
+            self.walk(root, pids);
         }
         if self.owners.is_empty() && !self.is_all {
             if let Some(network) = namespace.network.as_ref().filter(|_| is_start) {
@@ -207,6 +210,9 @@ impl Sockets {
         let began = self.tcp_listing.begin();
         let tcp = listing::list(network, InetProtocol::Tcp);
         self.tcp_listing.end(began);
+        if is_unchanged && tcp.as_ref().is_some_and(|(tcp, _)| self.has_accepted(tcp)) {
+            self.walk(root, pids);
+        }
         match tcp {
             Some(tcp) => self.take_tcp(tcp, moment, is_walk),
             None => self.take_tcp_listed(root, namespace, is_start),
@@ -264,6 +270,7 @@ impl Sockets {
         let observed: BTreeSet<u32> = pids.iter().copied().collect();
         self.sharers.clear();
         self.walks += 1;
+        self.closed_at_walk = self.closed;
         for &pid in pids {
             let open = Open::of(root, pid);
             for &inode in &open.sockets {
@@ -295,27 +302,23 @@ impl Sockets {
             }
             return;
         };
-        let first = self.next;
-        self.next = first.wrapping_add(PER_SLICE);
-        let tcp = self.watched.values().filter(|one| TCP.contains(&one.kind) && one.has_turn());
-        self.is_in_rotation |= tcp.count() > PER_SLICE;
-        for (watched, found) in self.one_by_one(network, first, TCP) {
-            match found {
-                Some(socket) => watched.take(state_of(&socket), tick),
-                None if watched.kind == SocketKind::Tcp => watched.is_closed = true,
+        let tcp = TCP.iter().flat_map(|kind| self.watched.of_kind(*kind));
+        self.is_in_rotation |= tcp.filter(|one| one.has_turn()).nth(PER_SLICE).is_some();
+        for inode in self.absent_of(network, TCP, tick) {
+            let Some(watched) = self.watched.get_mut(&inode) else { continue };
+            match watched.kind {
+                SocketKind::Tcp => {
+                    watched.is_closed = true;
+                    self.closed += 1;
+                }
                 // Another socket listens on the same address (SO_REUSEPORT), or this one was
                 // closed. Lists of all sockets show which, and are its only readings from now on.
-                None => watched.is_hidden = true,
+                _ => watched.is_hidden = true,
             }
         }
         let mut is_hidden = self.has_unqueried_udp() || self.neighbours.needs_list();
-        for (watched, found) in self.one_by_one(network, first, &[SocketKind::Udp]) {
-            match found {
-                Some(socket) => watched.take(state_of(&socket), tick),
-                // Another socket has the same address (SO_REUSEPORT), or this one was closed.
-                None => is_hidden = true,
-            }
-        }
+        // Another socket has the same address (SO_REUSEPORT), or this one was closed.
+        is_hidden |= !self.absent_of(network, &[SocketKind::Udp], tick).is_empty();
         if is_hidden && self.listing.is_due() {
             let began = self.listing.begin();
             self.read_udp(listing::list(network, InetProtocol::Udp), root, namespace, false);
@@ -338,27 +341,20 @@ impl Sockets {
         self.unix_listing.end(began);
     }
 
-    /// Queries up to [`PER_SLICE`] open sockets of these kinds, starting at position `first` and
-    /// wrapping around. Yields `None` for a socket that the kernel does not find at its address,
-    /// and omits a socket if the query fails.
-    fn one_by_one(
-        &mut self,
-        network: &Network,
-        first: usize,
-        kinds: &'static [SocketKind],
-    ) -> impl Iterator<Item = (&mut Watched, Option<InetSocket>)> {
-        let is_wanted = |watched: &Watched| {
-            watched.has_turn() && kinds.contains(&watched.kind) && watched.can_be_queried()
-        };
-        let sockets = self.watched.values().filter(|watched| is_wanted(watched)).count().max(1);
-        let first = first % sockets;
-        let is_turn = move |place: usize| (place + sockets - first) % sockets < PER_SLICE;
-        let wanted = self.watched.values_mut().filter(move |watched| is_wanted(watched));
-        let chosen = wanted.enumerate().filter(move |(place, _)| is_turn(*place));
-        chosen.filter_map(|(_, watched)| {
-            let found = network.inet_socket(watched.last.inet.as_ref()?).ok()?;
-            Some((watched, found))
-        })
+    /// Reads up to [`PER_SLICE`] open sockets of these kinds, in rotation. Returns those that the
+    /// kernel does not find at their addresses. If the query of a socket fails, it is left out.
+    fn absent_of(&mut self, network: &Network, kinds: &[SocketKind], tick: u32) -> Vec<u64> {
+        let is_wanted = |watched: &Watched| watched.has_turn() && watched.can_be_queried();
+        let mut absent = self.watched.turn(kinds, PER_SLICE, is_wanted);
+        absent.retain(|inode| {
+            let known = self.watched.get(inode).and_then(|watched| watched.last.inet.as_ref());
+            let found = known.map(|known| network.inet_socket(known));
+            if let Some(Ok(Some(socket))) = &found {
+                self.watched.read(*inode, state_of(socket), tick);
+            }
+            matches!(found, Some(Ok(None)))
+        });
+        absent
     }
 
     /// Returns the program's share of the TCP segments counted by the namespace.
@@ -373,10 +369,9 @@ impl Sockets {
 
     /// Returns the TCP addresses on which processes listen, with the process and its name.
     pub(crate) fn listening_addresses(&self, root: &Root) -> Vec<(u32, String, SocketAddr)> {
-        let listening =
-            self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::TcpListen);
-        let named = |(inode, watched): (&u64, &Watched)| {
-            let pid = *self.owners.get(inode)?;
+        let listening = self.watched.with_inodes(SocketKind::TcpListen);
+        let named = |(inode, watched): (u64, &Watched)| {
+            let pid = *self.owners.get(&inode)?;
             let local = watched.last.inet.as_ref()?.local;
             Some((pid, stat_of(root, pid)?.name, local))
         };
@@ -385,7 +380,7 @@ impl Sockets {
 
     /// Returns whether a socket of this kind is observed.
     pub(crate) fn has(&self, kind: SocketKind) -> bool {
-        self.watched.values().any(|watched| watched.kind == kind)
+        self.watched.has(kind)
     }
 
     fn take_inet(&mut self, sockets: Vec<InetSocket>, is_start: bool) {
@@ -406,18 +401,13 @@ impl Sockets {
             return;
         }
         let tick = self.tick;
-        match self.watched.get_mut(&inode) {
-            Some(watched) => watched.take(state, tick),
-            None => {
-                let watched = Watched::new_inet(socket, state, is_start, tick);
-                self.watched.insert(inode, watched);
-            }
-        }
+        let new = |state| Watched::new_inet(socket, state, is_start, tick);
+        self.watched.take(inode, state, tick, new);
     }
 
-    /// Returns the requests on the program's TCP connections over a window of `elapsed_s`; `None`
-    /// if it accepted no connections.
-    pub(crate) fn requests(&self, elapsed_s: f64) -> Option<RequestCounts> {
+    /// Returns the requests on the program's TCP connections over a window of `elapsed_s`. If none
+    /// of those that it accepted shows whether its client waits, the error is their number.
+    pub(crate) fn requests(&self, elapsed_s: f64) -> Result<RequestCounts, u64> {
         let sockets = self.watched.values().filter(|_| !self.is_all);
         requests::requests(sockets, &self.looks, elapsed_s, self.is_in_rotation)
     }

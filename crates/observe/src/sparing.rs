@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits the CPU time spent on an expensive read.
+//!
+//! An interrupt or a cold cache may make one read look ten times as expensive as the next. The
+//! smaller cost of the last two reads therefore determines the pause.
 
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 
@@ -8,12 +11,14 @@ use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 pub(crate) struct Sparing {
     share: f64,
     next_ns: u64,
+    /// CPU time of the last read, in ns; `None` before the first.
+    took_ns: Option<u64>,
 }
 
 impl Sparing {
     /// Creates a schedule for reads that may take up to the fraction `share` of a CPU, 0 to 1.
     pub(crate) fn new(share: f64) -> Self {
-        Self { share, next_ns: 0 }
+        Self { share, next_ns: 0, took_ns: None }
     }
 
     /// Returns whether the next read is due.
@@ -37,7 +42,9 @@ impl Sparing {
     }
 
     fn pause(&mut self, now_ns: u64, took_ns: u64) {
-        self.next_ns = now_ns + (took_ns as f64 / self.share) as u64;
+        let usual_ns = self.took_ns.map_or(took_ns, |before| before.min(took_ns));
+        self.took_ns = Some(took_ns);
+        self.next_ns = now_ns + (usual_ns as f64 / self.share) as u64;
     }
 }
 
@@ -52,5 +59,23 @@ mod tests {
         sparing.pause(1_000_000, 2_000_000);
         assert!(!sparing.is_due_at(400_999_999));
         assert!(sparing.is_due_at(401_000_000));
+    }
+
+    #[test]
+    fn one_slow_read_does_not_keep_the_next_ones_away() {
+        let mut sparing = Sparing::new(0.005);
+        // The first read, with a cold cache, and one that was interrupted.
+        for (took_ns, pause_ns) in [
+            (20_000_000, 4_000_000_000),
+            (500_000, 100_000_000),
+            (10_000_000, 100_000_000),
+            (400_000, 80_000_000),
+            // From now on, reads take longer.
+            (2_000_000, 80_000_000),
+            (2_000_000, 400_000_000),
+        ] {
+            sparing.pause(0, took_ns);
+            assert!(!sparing.is_due_at(pause_ns - 1) && sparing.is_due_at(pause_ns), "{took_ns}");
+        }
     }
 }

@@ -41,8 +41,17 @@ const WANTED: [Wanted; 5] = [
     Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: false },
     Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: true },
     Wanted { name: "napi:napi_poll", field: None, period: 1, is_of_watched: false },
-    Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
+    Wanted {
+        name: SYSTEM_CALLS,
+        field: Some(("id", "call")),
+        period: CALL_PERIOD,
+        is_of_watched: true,
+    },
 ];
+/// One in this many system calls is sampled. Programs make calls in loops, and a period that is a
+/// multiple of the loop's length, as 16 is of 4, would always hit the same call. It is therefore a
+/// prime number, and no common batch size plus one call for waiting (17, 33).
+const CALL_PERIOD: u64 = 19;
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
 /// Maximum number of CPUs on which events are counted.
 const MAX_CPUS: usize = 64;

@@ -13,6 +13,7 @@ use crate::interfaces::{Interfaces, Transport, links, through};
 use crate::kernel_config;
 use crate::namespace::{Namespace, OTHER_NAMESPACES, representative};
 use crate::packets::Counts;
+use crate::ports::Ports;
 use crate::procfs::task::describe_status;
 use crate::profiling::Profiling;
 use crate::quotas::Quotas;
@@ -24,7 +25,7 @@ use crate::threads::Threads;
 use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
-use linerate_record::why::{EventCosts, SocketKind, Unread};
+use linerate_record::why::{EventCosts, LocalPorts, SocketKind, Unread};
 use std::collections::BTreeSet;
 use std::fs::File;
 
@@ -57,6 +58,7 @@ pub(crate) struct Watching {
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
     pub(crate) interfaces: Interfaces,
+    pub(crate) ports: Ports,
     /// Last readings of the interfaces.
     pub(crate) links: Vec<Link>,
     pub(crate) arrivals: Arrivals,
@@ -132,6 +134,7 @@ impl Watching {
             quotas,
             sockets,
             interfaces: Interfaces::default(),
+            ports: Ports::open(root, &namespace),
             links: Vec::new(),
             arrivals: Arrivals::default(),
             transport,
@@ -266,13 +269,15 @@ impl Watching {
         }
     }
 
-    /// Reads the interfaces. Called right after the last packet counts, with which they are
-    /// compared. If the namespace has become unreadable, the previous reading remains.
+    /// Reads the interfaces and the counters of the namespace. Called right after the last packet
+    /// counts, with which they are compared. If the namespace has become unreadable, the previous
+    /// reading remains.
     fn read_links(&mut self, root: &Root) {
         let links = links(root, &self.namespace);
         if !links.is_empty() {
             self.links = links;
         }
+        self.interfaces.read(&self.namespace);
     }
 
     /// Takes the last readings of threads, processes and CPUs, at the same moment. They end another
@@ -287,6 +292,17 @@ impl Watching {
         let elapsed_s = (now_ns - self.began_ns) as f64 / 1e9;
         self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);
         self.cpus.end(root);
+    }
+
+    /// Returns the local ports for TCP connections; `None` in one of several windows, or with a
+    /// note in `unread`.
+    pub(crate) fn local_ports(
+        &mut self,
+        root: &Root,
+        unread: &mut Vec<Unread>,
+    ) -> Option<LocalPorts> {
+        let is_one = self.windows == Windows::One;
+        is_one.then(|| self.ports.read(root, &self.namespace, unread)).flatten()
     }
 
     /// Ends one of several consecutive windows.

@@ -256,6 +256,8 @@ pub(crate) fn requests(pending: f64, awaiting: f64) -> RequestCounts {
         server_readings: None,
         server: (awaiting > 0.0).then(|| "10.0.0.3:8080".to_owned()),
         silent: 0,
+        undetermined: None,
+        undetermined_at_servers: None,
         requests: 1600,
         reply_time: absent("s"),
     }

@@ -48,6 +48,8 @@ fn late(share: f64) -> Option<RequestCounts> {
         server_readings: None,
         server: None,
         silent: 0,
+        undetermined: None,
+        undetermined_at_servers: None,
         requests: 2000,
         reply_time: Figure::absent("s", Tier::Sw, "", "not needed"),
     })

@@ -78,6 +78,8 @@ fn requests(pending_share: f64, awaiting_share: f64) -> Option<RequestCounts> {
         server_readings: None,
         server: (awaiting_share > 0.0).then(|| "10.0.0.9:5432".to_owned()),
         silent: 0,
+        undetermined: None,
+        undetermined_at_servers: None,
         requests: 2000,
         reply_time: Figure::exact("s", 0.0015, Tier::Sw, "known"),
     })

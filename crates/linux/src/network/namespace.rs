@@ -3,14 +3,16 @@
 //!
 //! In a multithreaded process, a thread may enter another network namespace, but not the user
 //! namespace that owns it and grants the necessary privileges; a single-threaded process may enter
-//! both. This module therefore forks a child that enters what it must, opens the sockets, passes
-//! them to the parent and exits. The child calls only async-signal-safe functions.
+//! both. This module therefore forks a child that enters what it must, opens the sockets and the
+//! files of settings, passes them to the parent and exits. The child calls only async-signal-safe
+//! functions.
 //!
 //! The child enters the user namespace only if it may not enter the network namespace otherwise.
 //! Root needs no user namespace, and would lose its privileges in one: the network namespace of a
 //! process in a sandbox is often owned by the user namespace outside.
 
-use super::SOCKETS;
+use super::settings::{self, SETTINGS};
+use super::{NUMBER, SOCKETS};
 use crate::{Error, signal};
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
@@ -18,15 +20,22 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const ADVICE: &str = "run as root, or as the user who created the namespace";
 
-/// An aligned buffer for the control message that carries the sockets.
+/// Number of files that the child passes.
+const FILES: usize = NUMBER + SETTINGS;
+
+/// What the child passes: an error number or 0, and which of the settings' files are missing, a bit
+/// each. In the place of a missing file, a socket is passed.
+type Head = [u32; 2];
+
+/// An aligned buffer for the control message that carries the files.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Opens the sockets of [`super::Network`] in a process's namespace.
+/// Opens the sockets and settings of [`super::Network`] in a process's namespace.
 ///
 /// # Errors
 /// Returns an error if the process has exited, or if entering its namespaces is not permitted.
-pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
+pub(super) fn files_of(pid: u32) -> Result<([OwnedFd; NUMBER], settings::Files), Error> {
     let user = match names_of(pid, "user") {
         (Some(own), Some(other)) if own == other => None,
         _ => Some(open(pid, "user")?),
@@ -83,21 +92,22 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Sends the sockets or an error number. Runs in the child and never returns.
+/// Sends the files or an error number. Runs in the child and never returns.
 fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
-    let sockets = enter(user, network);
-    let errno = match sockets {
-        Some(_) => 0,
+    match enter(user, network) {
+        Some(sockets) => {
+            let (files, missing) = with_settings(sockets);
+            send(to, [0, missing], Some(files));
+        }
         // SAFETY: errno is thread-local.
-        None => unsafe { *libc::__errno_location() },
-    };
-    send(to, errno, sockets);
+        None => send(to, [unsafe { *libc::__errno_location() } as u32, 0], None),
+    }
     // SAFETY: exits the child without running the parent's destructors.
     unsafe { libc::_exit(0) }
 }
 
 /// Enters the namespaces and opens the sockets; `None` on failure, with errno set.
-fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
+fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; NUMBER]> {
     // SAFETY: the call takes only numbers.
     let enters = |file, kind| unsafe { libc::setns(file, kind) } >= 0;
     let has_entered = enters(network, libc::CLONE_NEWNET)
@@ -106,7 +116,7 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     if !has_entered {
         return None;
     }
-    let mut sockets = [-1; 3];
+    let mut sockets = [-1; NUMBER];
     for (place, (domain, kind, protocol)) in sockets.iter_mut().zip(SOCKETS) {
         // SAFETY: the call takes only numbers.
         *place = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
@@ -117,17 +127,29 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     Some(sockets)
 }
 
-/// Sends an error number, or 0 with the sockets attached.
-fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
-    let mut number = errno.to_ne_bytes();
-    let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
+/// Returns the sockets and the settings' files, and which of the latter are missing, a bit each.
+fn with_settings(sockets: [RawFd; NUMBER]) -> ([RawFd; FILES], u32) {
+    let (mut files, mut missing) = ([sockets[0]; FILES], 0);
+    files[..NUMBER].copy_from_slice(&sockets);
+    for (place, file) in settings::open_numbers().into_iter().enumerate() {
+        match file {
+            0.. => files[NUMBER + place] = file,
+            _ => missing |= 1 << place,
+        }
+    }
+    (files, missing)
+}
+
+/// Sends the head, perhaps with files attached.
+fn send(to: RawFd, mut head: Head, files: Option<[RawFd; FILES]>) {
+    let mut part = libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: size_of::<Head>() };
     let mut control = Control([0; 64]);
     // SAFETY: all fields are numbers and pointers, for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
-    if let Some(sockets) = sockets {
-        let bytes = size_of_val(&sockets) as u32;
+    if let Some(files) = files {
+        let bytes = size_of_val(&files) as u32;
         message.msg_control = control.0.as_mut_ptr().cast();
         // SAFETY: only arithmetic on a number.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(bytes) } as _;
@@ -137,17 +159,17 @@ fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
         header.cmsg_type = libc::SCM_RIGHTS;
         // SAFETY: only arithmetic on a number.
         header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as _;
-        // SAFETY: CMSG_SPACE reserved room for the three numbers after the header.
-        unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().write_unaligned(sockets) };
+        // SAFETY: CMSG_SPACE reserved room for the numbers after the header.
+        unsafe { libc::CMSG_DATA(header).cast::<[RawFd; FILES]>().write_unaligned(files) };
     }
     // SAFETY: everything `message` points to lives until the call returns.
     unsafe { libc::sendmsg(to, &raw const message, 0) };
 }
 
 /// Receives the message sent by [`send`].
-fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
-    let mut number = [0u8; 4];
-    let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
+fn receive(from: &OwnedFd, pid: u32) -> Result<([OwnedFd; NUMBER], settings::Files), Error> {
+    let mut head: Head = [0; 2];
+    let mut part = libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: size_of::<Head>() };
     let mut control = Control([0; 64]);
     // SAFETY: all fields are numbers and pointers, for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -170,33 +192,45 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
             break got;
         }
     };
-    if got != 4 || i32::from_ne_bytes(number) != 0 {
-        return Err(refused(if got == 4 { i32::from_ne_bytes(number) } else { libc::EPERM }));
+    let is_whole = got == size_of::<Head>() as isize;
+    let [errno, missing] = head;
+    if !is_whole || errno != 0 {
+        return Err(refused(if is_whole { errno as i32 } else { libc::EPERM }));
     }
     // SAFETY: `message` was filled in by the kernel, and its control buffer is still alive.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
     // SAFETY: only arithmetic on a number.
-    let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; 3]>() as u32) } as usize;
+    let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; FILES]>() as u32) } as usize;
     let header = header.filter(|header| {
         // The type of `cmsg_len` depends on the C library.
         let length = u64::try_from(header.cmsg_len).ok();
         header.cmsg_type == libc::SCM_RIGHTS && length == Some(expected as u64)
     });
     let header = header.ok_or_else(|| refused(libc::EMFILE))?;
-    // SAFETY: the header's length shows that three numbers follow it.
-    let sockets = unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().read_unaligned() };
+    // SAFETY: the header's length shows that the numbers follow it.
+    let files = unsafe { libc::CMSG_DATA(header).cast::<[RawFd; FILES]>().read_unaligned() };
     // SAFETY: the kernel has just opened them in this process, and nothing else owns them.
-    Ok(sockets.map(|socket| unsafe { OwnedFd::from_raw_fd(socket) }))
+    let files = files.map(|file| unsafe { OwnedFd::from_raw_fd(file) });
+    let [diag, route, control, range, reuse, entries] = files;
+    let has = |place: usize| missing & (1 << place) == 0;
+    let settings = [
+        has(0).then(|| File::from(range)),
+        has(1).then(|| File::from(reuse)),
+        has(2).then(|| File::from(entries)),
+    ];
+    Ok(([diag, route, control], settings))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Network;
+    use super::super::{Network, Setting};
+    use crate::Error;
     use std::process::{Command, Stdio};
 
-    /// Returns the interfaces of a process that unshare(1) starts with these arguments, and that
-    /// prints a line once it is ready; `None`, with a note, if namespaces are not permitted.
-    fn interfaces_of(arguments: &[&str]) -> Option<Vec<String>> {
+    /// Returns the network of a process that unshare(1) starts with these arguments, and that
+    /// prints a line once it is ready; `None`, with a note, if namespaces are not permitted. By
+    /// then, the process has ended.
+    fn network_of(arguments: &[&str]) -> Option<Result<Network, Error>> {
         let mut child = Command::new("unshare")
             .args(arguments)
             .stdin(Stdio::piped())
@@ -209,14 +243,32 @@ mod tests {
         };
         let mut line = [0u8; 1];
         let ready = std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line);
-        let links = Network::of_process(child.id()).and_then(|network| network.links());
+        let network = Network::of_process(child.id());
         drop(child.stdin.take());
         child.wait().unwrap();
         if !ready.is_ok_and(|bytes| bytes == 1) {
             println!("SKIP: not root, or user namespaces are not permitted here");
             return None;
         }
-        Some(links.unwrap().into_iter().map(|link| link.name).collect())
+        Some(network)
+    }
+
+    /// Returns the interfaces of such a process.
+    fn interfaces_of(arguments: &[&str]) -> Option<Vec<String>> {
+        let links = network_of(arguments)?.unwrap().links().unwrap();
+        Some(links.into_iter().map(|link| link.name).collect())
+    }
+
+    #[test]
+    fn settings_are_those_of_the_namespace() {
+        let script = "echo 40000 40200 > /proc/sys/net/ipv4/ip_local_port_range; echo; read x";
+        let Some(network) = network_of(&["-Urn", "sh", "-c", script]) else { return };
+        let range = |network: &Network| network.setting(Setting::LocalPortRange);
+        assert_eq!(range(&network.unwrap()).as_deref(), Some("40000\t40200"));
+        let own = Network::own().unwrap();
+        assert_ne!(range(&own).as_deref(), Some("40000\t40200"));
+        let reuse = own.setting(Setting::TimeWaitReuse).unwrap();
+        assert!(reuse.parse::<u8>().is_ok(), "{reuse}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::refusal::as_root;
 use crate::sleep::Sleepers;
 use crate::threads::Thread;
 use crate::watching::Watching;
-use linerate_record::why::Unread;
+use linerate_record::why::{RequestCounts, Unread};
 use std::collections::BTreeSet;
 
 pub(super) fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
@@ -98,6 +98,29 @@ pub(super) fn coarse_times(threads: &[Thread], tickless: &[u32]) -> Option<Unrea
         ),
         fix: Some("observe for at least 30 s (--time 30s)".to_owned()),
     })
+}
+
+/// Returns the requests, if their connections show whether clients were waiting. Otherwise, notes
+/// why not; the error is the number of connections.
+pub(super) fn determined(
+    requests: Option<Result<RequestCounts, u64>>,
+    unread: &mut Vec<Unread>,
+) -> Option<RequestCounts> {
+    match requests? {
+        Ok(requests) => Some(requests),
+        Err(0) => None,
+        Err(connections) => {
+            unread.push(Unread {
+                what: "requests".to_owned(),
+                reason: format!(
+                    "neither the segments nor the acknowledgments on the {connections} \
+                     connections of clients show whether a request or a reply came last"
+                ),
+                fix: None,
+            });
+            None
+        }
+    }
 }
 
 /// Explains why it is not known when packets arrived at an interface.

@@ -21,6 +21,8 @@ pub(super) struct Alternation {
     /// For each reading, `of_reply * (segments of requests) - of_request * (segments of replies)`,
     /// counted since the connection was opened.
     pub(super) differences: Vec<i64>,
+    /// Difference while no request is pending, or an upper bound on it: the minimum of all
+    /// readings, unless a reading shows that a request was pending there.
     pub(super) least: i64,
     most: i64,
     /// Minimum amount by which the difference exceeds `least` while a request is pending.
@@ -57,6 +59,10 @@ impl Alternation {
         // wait for a client that reads slowly, which is no delay of the program.
         let pending = if asks == Asks::Program { 1 } else { one };
         let is_regular = most - least <= IN_FLIGHT * one;
+        // A request of several segments may not have been sent completely.
+        let ahead = if of_request == 1 { one } else { pending };
+        let proven = least_proven(readings, &differences, asks).map(|proven| proven - ahead);
+        let least = proven.map_or(least, |idle| idle.min(least));
         is_regular.then_some(Self {
             of_request,
             of_reply,
@@ -75,6 +81,13 @@ impl Alternation {
 
     pub(super) fn is_constant(&self) -> bool {
         self.most - self.least < self.pending
+    }
+
+    /// Returns whether the difference is always that of no pending request.
+    pub(super) fn is_at(&self, idle: Idle) -> bool {
+        self.is_constant()
+            && (self.of_request, self.of_reply) == (idle.of_request, idle.of_reply)
+            && self.least == idle.difference
     }
 
     /// Returns whether the difference is always that of one pending request.
@@ -111,6 +124,17 @@ impl Idle {
         };
         connections.iter().all(fits).then_some(idle)
     }
+}
+
+/// Returns the smallest difference at which a request of the program was certainly pending, because
+/// the server had not acknowledged it; `None` if no two readings show that. A connection that is
+/// being closed has unacknowledged data without a request, once.
+fn least_proven(readings: &[Reading], differences: &[i64], asks: Asks) -> Option<i64> {
+    let all = readings.iter().zip(differences).filter(|_| asks == Asks::Program);
+    let mut proven: Vec<i64> =
+        all.filter(|(reading, _)| reading.has_unacked).map(|(_, difference)| *difference).collect();
+    proven.sort_unstable();
+    proven.get(1).copied()
 }
 
 fn rounded(larger: u32, smaller: u32) -> u32 {

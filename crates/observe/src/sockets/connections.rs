@@ -1,15 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All observed TCP connections together: their traffic, and whether they last.
+//! All observed TCP connections together: their traffic, whether they last, and whether there are
+//! new ones.
 
 use super::Sockets;
 use super::watched::Watched;
+use linerate_linux::network::InetSocket;
+use linerate_machine::Root;
 use linerate_record::why::SocketKind;
+use std::collections::BTreeSet;
+
+/// Number of descriptors above which a search of them is left out if nothing indicates a change.
+const DESCRIPTORS_MANY: u64 = 512;
 
 impl Sockets {
+    /// Searches the descriptors, and schedules the next search.
+    pub(super) fn walk(&mut self, root: &Root, pids: &[u32]) {
+        let began = self.walking.begin();
+        self.find_descriptors(root, pids);
+        self.walking.end(began);
+    }
+
+    /// Returns whether the processes have many descriptors, which are as many as at the last
+    /// search, and no socket was closed since.
+    pub(super) fn has_same_descriptors(&mut self, root: &Root, pids: &[u32]) -> bool {
+        self.closed == self.closed_at_walk
+            && self.descriptors.are_unchanged(root, pids, DESCRIPTORS_MANY)
+    }
+
+    /// Returns whether a list has connections that no search of the descriptors has found, and that
+    /// a process may have accepted.
+    pub(super) fn has_accepted(&self, listed: &[InetSocket]) -> bool {
+        let listening = self.watched.of_kind(SocketKind::TcpListen);
+        let ports: BTreeSet<u16> = listening.filter_map(Watched::port).collect();
+        listed.iter().any(|socket| {
+            let is_unknown = socket.inode != 0 && !self.owners.contains_key(&socket.inode.into());
+            is_unknown && !socket.is_listening && ports.contains(&socket.local.port())
+        })
+    }
+
     /// Returns whether at least half of the observed TCP connections began and ended within the
     /// window. If so, there may be others that began and ended between two reads.
     pub(crate) fn come_and_go(&self) -> bool {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
+        let tcp = self.watched.of_kind(SocketKind::Tcp);
         let (all, short) = tcp.fold((0, 0), |(all, short), watched| {
             (all + 1, short + u32::from(watched.first.is_none() && watched.is_closed))
         });
@@ -19,7 +51,7 @@ impl Sockets {
     /// Returns whether TCP connections began or ended within the window, or sockets opened in the
     /// window have not been looked up yet.
     pub(crate) fn replaces_connections(&self) -> bool {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
+        let tcp = self.watched.of_kind(SocketKind::Tcp);
         let mut replaced = tcp.filter(|watched| watched.first.is_none() || watched.is_closed);
         let is_unknown = |inode: &u64| !self.listed.contains(inode);
         replaced.next().is_some() || self.owners.keys().any(is_unknown)
@@ -33,8 +65,6 @@ impl Sockets {
     /// Returns the segments and bytes, received and sent (acknowledged), on observed TCP
     /// connections in the window so far.
     pub(crate) fn traffic(&self) -> (u64, u64) {
-        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
-        let sum = |sum: (u64, u64), of: (u64, u64)| (sum.0 + of.0, sum.1 + of.1);
-        tcp.map(Watched::traffic).fold((0, 0), sum)
+        self.watched.traffic()
     }
 }

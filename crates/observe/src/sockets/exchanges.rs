@@ -86,8 +86,7 @@ impl Sockets {
     /// Returns the inodes of the sockets that the program opened within the window and connected to
     /// a server.
     fn opened_to(&self, kind: &str, server: &str) -> impl Iterator<Item = u64> {
-        let listening =
-            self.watched.values().filter(|watched| watched.kind == SocketKind::TcpListen);
+        let listening = self.watched.of_kind(SocketKind::TcpListen);
         let ports: BTreeSet<u16> = listening.filter_map(Watched::port).collect();
         let is_meant = move |watched: &Watched| {
             watched.first.is_none()

@@ -18,6 +18,11 @@ const ABSENCES: u32 = 2;
 /// Returns the sockets of a protocol, and whether the list is complete; `None` if the kernel lists
 /// neither address family, as one without the module `udp_diag`.
 pub(super) fn list(network: &Network, protocol: InetProtocol) -> Option<(Vec<InetSocket>, bool)> {
+    if protocol == InetProtocol::Tcp
+        && let Ok(sockets) = network.tcp_sockets()
+    {
+        return Some((sockets, true));
+    }
     let lists = [false, true].map(|is_v6| network.inet_sockets(protocol, is_v6));
     let is_complete = lists.iter().all(Result::is_ok);
     let is_listed = lists.iter().any(Result::is_ok);
@@ -49,7 +54,7 @@ impl Sockets {
 
     /// Returns whether an open UDP socket is known only from /proc, where it cannot be read alone.
     pub(super) fn has_unqueried_udp(&self) -> bool {
-        let udp = self.watched.values().filter(|one| one.kind == SocketKind::Udp);
+        let udp = self.watched.of_kind(SocketKind::Udp);
         udp.filter(|one| !one.is_closed).any(|one| !one.can_be_queried())
     }
 
@@ -69,12 +74,13 @@ impl Sockets {
 
     /// Notes which sockets of a kind are missing from a complete list.
     pub(super) fn note_absent(&mut self, kind: SocketKind, listed: &BTreeSet<u64>) {
-        for (inode, watched) in self.watched.iter_mut().filter(|(_, one)| one.kind == kind) {
-            if listed.contains(inode) {
+        for (inode, watched) in self.watched.of_kind_mut(kind) {
+            if listed.contains(&inode) {
                 (watched.absences, watched.is_closed) = (0, false);
             } else {
                 watched.absences += 1;
                 watched.is_closed |= watched.absences >= ABSENCES;
+                self.closed += 1;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 impl Sockets {
     /// Returns the interfaces to which the observed packet sockets are bound.
     pub(crate) fn packet_interfaces(&self) -> BTreeSet<u32> {
-        let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
+        let packet = self.watched.of_kind(SocketKind::Packet);
         packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
     }
 
@@ -20,15 +20,15 @@ impl Sockets {
         if let Some(network) = network.filter(|_| self.has(SocketKind::Packet)) {
             self.read_packet(network, true);
         }
-        let packet = self.watched.values_mut().filter(|one| one.kind == SocketKind::Packet);
-        packet.for_each(Watched::begin_window);
+        let packet = self.watched.of_kind_mut(SocketKind::Packet);
+        packet.for_each(|(_, watched)| watched.begin_window());
     }
 
     /// Returns how many packets the observed packet sockets dropped since the start of the window;
     /// `None` if one of them does not report it, or if several are bound to one interface: each may
     /// receive all packets, or its share of them.
     pub(crate) fn packet_drops(&self) -> Option<u64> {
-        let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
+        let packet = self.watched.of_kind(SocketKind::Packet);
         let bound: Vec<&Watched> = packet.filter(|one| one.interface != 0).collect();
         let drops = bound.iter().map(|one| one.reported_drops()).sum::<Option<u64>>();
         let open = bound.iter().filter(|one| !one.is_closed).map(|one| one.interface);
@@ -75,15 +75,12 @@ impl Sockets {
             let used = memory.filter(|_| socket.receive_ring.is_none()).map(|one| one.received);
             let receive_queue = used.unwrap_or(0).into();
             let state = State { receive_queue, send_queue: 0, memory, drops, inet: None };
-            match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, self.tick),
-                None => {
-                    let any = || "all interfaces".to_owned();
-                    let local = self.names.get(&socket.interface).cloned().unwrap_or_else(any);
-                    let watched = Watched::new_packet(&socket, local, state, is_start, self.tick);
-                    self.watched.insert(inode, watched);
-                }
-            }
+            let (names, tick) = (&self.names, self.tick);
+            self.watched.take(inode, state, tick, |state| {
+                let any = || "all interfaces".to_owned();
+                let local = names.get(&socket.interface).cloned().unwrap_or_else(any);
+                Watched::new_packet(&socket, local, state, is_start, tick)
+            });
         }
     }
 }

@@ -26,9 +26,9 @@ impl Sockets {
         let (listed, _) = listed.unwrap_or_default();
         let ends: BTreeMap<(SocketAddr, SocketAddr), u64> =
             listed.iter().map(|socket| (pair(socket), u64::from(socket.inode))).collect();
-        let tcp = self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::Tcp);
+        let tcp = self.watched.with_inodes(SocketKind::Tcp);
         let tcp =
-            tcp.filter_map(|(inode, watched)| Some((*inode, pair(watched.last.inet.as_ref()?))));
+            tcp.filter_map(|(inode, watched)| Some((inode, pair(watched.last.inet.as_ref()?))));
         let of_watched: BTreeMap<u64, (SocketAddr, SocketAddr)> = tcp.collect();
         let mut others = other_ends(&of_watched, &ends);
         others.extend(self.unix.servers().map(|(own, server)| (own, vec![server])));

@@ -25,6 +25,9 @@ pub(super) struct Reading {
     /// Whether that SYN was sent again.
     pub(super) is_syn_repeated: bool,
     pub(super) last: Last,
+    /// Whether data was sent that the peer had not acknowledged yet. Neither its reply nor its next
+    /// request can have arrived, as both would have acknowledged the data.
+    pub(super) has_unacked: bool,
 }
 
 impl Reading {
@@ -37,6 +40,7 @@ impl Reading {
             is_opening: tcp.is_opening,
             is_syn_repeated: tcp.is_syn_repeated,
             last: Last::of(tcp, clock_ms),
+            has_unacked: tcp.unacked > 0 || tcp.not_sent > 0,
         }
     }
 }

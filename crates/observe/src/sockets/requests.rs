@@ -15,10 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// carries a stream, not requests and replies.
 const ONE_WAY: u64 = 1000;
 
-/// Minimum number of searches for connections that replace the more frequent readings if
-/// connections to servers are brief.
-const LOOKS_MIN: usize = 5;
-
 /// Requests without a reply in one reading of all connections.
 #[derive(Clone, Debug, Default)]
 struct Pending {
@@ -40,6 +36,9 @@ struct Requests {
     /// Pending requests, by reading number.
     readings: BTreeMap<u32, Pending>,
     connections: u64,
+    /// Number of connections that no reading shows to wait or not, accepted ones and those to
+    /// servers.
+    undetermined: [u64; 2],
     /// Number of accepted connections whose exchanges are regular.
     regular: u64,
     /// Number of exchanges on regular connections.
@@ -52,15 +51,16 @@ struct Requests {
     in_rotation: Option<[Side; 2]>,
 }
 
-/// Returns the requests on a program's connections over a window of `elapsed_s`; `None` if it
-/// accepted no connections. `looks` are the readings in which all connections were searched for.
-/// `is_in_rotation` is whether the other readings cover only some of the connections.
+/// Returns the requests on a program's connections over a window of `elapsed_s`. If none of those
+/// that it accepted shows whether its client waits, the error is their number. `looks` are the
+/// readings in which all connections were searched for. `is_in_rotation` is whether the other
+/// readings cover only some of the connections.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
     looks: &BTreeSet<u32>,
     elapsed_s: f64,
     is_in_rotation: bool,
-) -> Option<RequestCounts> {
+) -> Result<RequestCounts, u64> {
     let sockets: Vec<&Watched> = sockets.collect();
     let listening = sockets.iter().filter(|socket| socket.kind == SocketKind::TcpListen);
     let ports: BTreeSet<u16> = listening.filter_map(|socket| socket.port()).collect();
@@ -98,9 +98,12 @@ pub(super) fn requests<'a>(
     if are_brief(of(true), looks) {
         requests.restrict_to(looks);
     }
-    let of_servers = looks.len() >= LOOKS_MIN && are_brief(of(false), looks);
-    let of_servers = of_servers.then_some(looks);
-    (requests.connections > 0).then(|| requests.counts(silent, of_servers, elapsed_s))
+    // Other readings show brief connections only if they were found by a search.
+    let of_servers = are_brief(of(false), looks).then_some(looks);
+    match (requests.connections, requests.undetermined) {
+        (0, [undetermined, _]) => Err(undetermined),
+        _ => Ok(requests.counts(silent, of_servers, elapsed_s)),
+    }
 }
 
 /// Returns the end that sends requests.
@@ -150,6 +153,10 @@ fn are_brief<'a>(
 impl Requests {
     fn add(&mut self, socket: &Watched, is_accepted: bool, idle: Option<Idle>) {
         let turns = socket.turns(asks(is_accepted), idle);
+        if !turns.is_known {
+            self.undetermined[usize::from(!is_accepted)] += 1;
+            return;
+        }
         note(&mut self.readings, &turns, socket, is_accepted);
         if let Some([accepted, opened]) = &mut self.in_rotation {
             if is_accepted { accepted } else { opened }.add(&turns, socket);
@@ -217,6 +224,8 @@ impl Requests {
             server_readings: Some(looks.len() as u64),
             server: server.map(|(name, _)| name.clone()),
             silent,
+            undetermined: Some(self.undetermined[0]),
+            undetermined_at_servers: Some(self.undetermined[1]),
             requests: self.exchanges,
             reply_time: self.reply_time(elapsed_s),
         }

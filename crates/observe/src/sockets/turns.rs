@@ -26,13 +26,16 @@
 //! ```
 //!
 //! `min d` is too high if a request was pending in every reading of a connection, which is common
-//! if the next request follows each reply at once. Connections to one service usually begin alike,
-//! so that `b (segments of requests) - a (segments of replies)`, counted since each was opened, has
-//! one value `D` on all of them while no request is pending ([`Idle`]). One connection that was
-//! read in both states shows `D`; on the others, a constant `D + a b` means that a request was
-//! pending in every reading.
+//! if the next request follows each reply at once. Acknowledgments show that: a request of the
+//! program that the server has not acknowledged is pending, and a client that sends no segments
+//! without data leaves each reply unacknowledged until its next request. Connections to one service
+//! usually begin alike, so that `b (segments of requests) - a (segments of replies)`, counted since
+//! each was opened, has one value `D` on all of them while no request is pending ([`Idle`]). One
+//! connection that was read in both states shows `D`; on the others, a constant `D + a b` means
+//! that a request was pending in every reading. If none of this shows the state of a connection, it
+//! is not known, and the connection is left out.
 //!
-//! Otherwise, `min d` remains too high on a connection with several requests in flight, or with
+//! `min d` also remains too high on a connection with several requests in flight, or with
 //! replies that pause halfway (as Nagle's algorithm makes them), so that the number of pending
 //! requests is a lower bound.
 
@@ -56,6 +59,8 @@ pub(super) struct Turns {
     pub(super) all: Vec<Turn>,
     /// Number of exchanges; `None` if requests and replies do not alternate in a regular manner.
     pub(super) exchanges: Option<u32>,
+    /// Whether the readings show the state at all. If not, no turn counts as pending.
+    pub(super) is_known: bool,
 }
 
 impl Turns {
@@ -68,12 +73,16 @@ impl Turns {
         sends_pure_acks: bool,
         idle: Option<Idle>,
     ) -> Self {
-        by_segments(readings, asks, sends_pure_acks, idle).unwrap_or_else(|| Self {
-            all: readings
-                .iter()
-                .map(|reading| turn(reading, is_last(reading, asks, sends_pure_acks)))
-                .collect(),
-            exchanges: None,
+        by_segments(readings, asks, sends_pure_acks, idle).unwrap_or_else(|| {
+            let states = readings.iter().map(|one| is_last(one, asks, sends_pure_acks));
+            let states: Vec<Option<bool>> = states.collect();
+            let unknown = states.iter().filter(|state| state.is_none()).count();
+            let pending = states.iter().map(|state| state.unwrap_or(false));
+            Self {
+                all: readings.iter().zip(pending).map(|(one, is)| turn(one, is)).collect(),
+                exchanges: None,
+                is_known: 2 * unknown <= states.len(),
+            }
         })
     }
 
@@ -97,26 +106,46 @@ fn by_segments(
     idle: Option<Idle>,
 ) -> Option<Turns> {
     let all = Alternation::of(readings, asks)?;
-    let always = idle.is_some_and(|idle| all.is_ahead_of(idle))
-        || all.is_constant() && is_always_pending(readings, asks, sends_pure_acks);
-    let is_pending = |difference: &i64| always || difference - all.least >= all.pending;
+    let always = match idle {
+        Some(idle) if all.is_ahead_of(idle) => Some(true),
+        Some(idle) if all.is_at(idle) => Some(false),
+        _ if all.is_constant() => is_always_pending(readings, asks, sends_pure_acks),
+        _ => Some(false),
+    };
+    let always_pending = always == Some(true);
+    let is_pending = |difference: &i64| always_pending || difference - all.least >= all.pending;
     let each = readings.iter().zip(&all.differences);
     Some(Turns {
         all: each.map(|(reading, difference)| turn(reading, is_pending(difference))).collect(),
         exchanges: Some(all.exchanges),
+        is_known: always.is_some(),
     })
 }
 
 /// Returns whether a request was pending in all readings, given that one was pending in all or in
-/// none. If a reply came last in any reading, none was pending.
-fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> bool {
+/// none; `None` if they do not show that. If a reply came last in any reading, none was pending.
+fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<bool> {
     let (request, reply) = match asks {
         Asks::Peer => (Last::Received, Last::Sent),
         Asks::Program => (Last::Sent, Last::Received),
     };
     let has = |last| readings.iter().any(|reading| reading.last == last);
-    let either = asks == Asks::Peer && !sends_pure_acks && has(Last::Either);
-    !has(reply) && (has(request) || either)
+    if has(reply) {
+        return Some(false);
+    }
+    if has(request) {
+        return Some(true);
+    }
+    let has_unacked = readings.iter().any(|reading| reading.has_unacked);
+    match (asks, sends_pure_acks) {
+        // A client acknowledges a reply with its next request.
+        (Asks::Peer, false) => Some(!has_unacked),
+        // Replies were not acknowledged yet, so no next request had arrived.
+        (Asks::Peer, true) => has_unacked.then_some(false),
+        // A server acknowledges a request with its reply.
+        (Asks::Program, false) => Some(false),
+        (Asks::Program, true) => None,
+    }
 }
 
 /// Returns whether one end sends many segments for each one from the other, so that they cannot be
@@ -133,21 +162,23 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
 }
 
 /// Returns whether the last data was a request rather than a reply, judging by the times of the
-/// last segments.
-fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> bool {
+/// last segments; `None` if both are of the same clock tick, and acknowledgments do not show it.
+fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> Option<bool> {
     let (asked, answered) = of_requests_and_replies(reading, asks);
     // Before the first request, the times are those of connection establishment. A program that is
     // still opening a connection to a server waits for that server.
     if asked == 0 {
-        return reading.is_opening && asks == Asks::Program;
+        return Some(reading.is_opening && asks == Asks::Program);
     }
-    let is_first = answered == 0 && (1..=SEGMENTS_MAX).contains(&asked);
-    is_first
-        || match (reading.last, asks) {
-            (Last::Received, Asks::Peer) | (Last::Sent, Asks::Program) => true,
-            (Last::Either, Asks::Peer) => !sends_pure_acks,
-            _ => false,
-        }
+    if answered == 0 && (1..=SEGMENTS_MAX).contains(&asked) {
+        return Some(true);
+    }
+    match (reading.last, asks) {
+        (Last::Received, Asks::Peer) | (Last::Sent, Asks::Program) => Some(true),
+        (Last::Either, _) if sends_pure_acks => None,
+        (Last::Either, Asks::Peer) => Some(true),
+        _ => Some(false),
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +187,15 @@ mod tests {
     use linerate_linux::network::TcpInfo;
 
     fn reading(tick: u32, received: u32, sent: u32) -> Reading {
-        Reading { tick, received, sent, is_opening: false, is_syn_repeated: false, last: Last::Now }
+        Reading {
+            tick,
+            received,
+            sent,
+            is_opening: false,
+            is_syn_repeated: false,
+            last: Last::Now,
+            has_unacked: false,
+        }
     }
 
     fn pending(readings: &[Reading], asks: Asks) -> Option<Vec<bool>> {
@@ -202,7 +241,9 @@ mod tests {
         let expected = Some(vec![false, true, false, true, false]);
         assert_eq!(pending(&readings, Asks::Program), expected);
         // A client that has half of its reply may read slowly.
-        let swapped = readings.iter().map(|one| reading(one.tick, one.sent, one.received));
+        let swapped = readings
+            .iter()
+            .map(|one| Reading { has_unacked: true, ..reading(one.tick, one.sent, one.received) });
         assert_eq!(pending(&swapped.collect::<Vec<_>>(), Asks::Peer), Some(vec![false; 5]));
     }
 
@@ -215,11 +256,12 @@ mod tests {
         let idle = Idle::of(&[of(&always(0)), of(&both), of(&always(1))]);
         assert!(idle.is_some());
         let share =
-            |readings: &[Reading], idle| Turns::of(readings, Asks::Peer, false, idle).share();
+            |readings: &[Reading], idle| Turns::of(readings, Asks::Peer, true, idle).share();
         assert_eq!([share(&always(0), idle), share(&always(1), idle)], [1.0, 0.0]);
         assert!((share(&both, idle) - 1.0 / 3.0).abs() < 1e-9);
         // Without such a connection, or if connections begin differently, nothing is known.
-        assert_eq!(share(&always(0), None), 0.0);
+        let is_known = |idle| Turns::of(&always(0), Asks::Peer, true, idle).is_known;
+        assert!(is_known(idle) && !is_known(None));
         assert_eq!(Idle::of(&[of(&always(0)), of(&always(1))]), None);
         let other = [reading(0, 5, 2), reading(1, 40, 36), reading(2, 70, 67)];
         assert_eq!(Idle::of(&[of(&both), of(&other)]), None);
@@ -245,7 +287,51 @@ mod tests {
         assert_eq!(of(&[Last::Either, Last::Now, Last::Either]), [1.0, 0.0, 0.0]);
         assert_eq!(of(&[Last::Either, Last::Received, Last::Now]), [1.0, 1.0, 0.0]);
         assert_eq!(of(&[Last::Either, Last::Sent, Last::Either]), [0.0, 0.0, 1.0]);
-        assert_eq!(of(&[Last::Now, Last::Now, Last::Now]), [0.0; 3]);
+        assert_eq!(of(&[Last::Now, Last::Now, Last::Now]), [1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn acknowledgments_show_a_constant_state() {
+        // The next request follows each reply at once.
+        let of = |unacked: &[bool]| {
+            let readings = (0_u32..)
+                .zip(unacked)
+                .map(|(n, &has_unacked)| Reading { has_unacked, ..reading(n, 50 * n, 50 * n) });
+            readings.collect::<Vec<_>>()
+        };
+        let share = |unacked: &[bool], asks, pure| {
+            let turns = Turns::of(&of(unacked), asks, pure, None);
+            turns.is_known.then(|| turns.share())
+        };
+        // The server has not acknowledged the program's requests: it has not replied to them.
+        let busy = [true; 4];
+        assert_eq!(share(&busy, Asks::Program, false), Some(1.0));
+        assert_eq!(share(&busy, Asks::Program, true), Some(1.0));
+        // In one reading, the reply has arrived.
+        let mut seen = of(&[true, true, false, true]);
+        seen[2].received += 1;
+        let turns = Turns::of(&seen, Asks::Program, false, None);
+        assert_eq!((turns.is_known, turns.share()), (true, 0.75));
+        // A server that acknowledges requests at once may or may not have replied.
+        let acked = [false; 4];
+        assert_eq!(share(&acked, Asks::Program, false), Some(0.0));
+        assert_eq!(share(&acked, Asks::Program, true), None);
+        // A client acknowledges the reply with its next request, or it has the reply only.
+        assert_eq!(share(&acked, Asks::Peer, false), Some(1.0));
+        assert_eq!(share(&[false, true, false], Asks::Peer, false), Some(0.0));
+        assert_eq!(share(&acked, Asks::Peer, true), None);
+        assert_eq!(share(&[false, true, false], Asks::Peer, true), Some(0.0));
+    }
+
+    #[test]
+    fn few_exchanges_of_one_tick_each_do_not_show_who_is_waiting() {
+        let readings = (0..4).map(|n| Reading { last: Last::Either, ..reading(n, n + 1, n + 1) });
+        let readings: Vec<Reading> = readings.collect();
+        let of = |pure| {
+            let turns = Turns::of(&readings, Asks::Peer, pure, None);
+            turns.is_known.then(|| turns.share())
+        };
+        assert_eq!([of(false), of(true)], [Some(1.0), None]);
     }
 
     #[test]

@@ -275,7 +275,7 @@ impl Watched {
             rtt_variation_s: Some(f64::from(now.rtt_variation_us) / 1e6),
             held_share: Some(self.held as f64 / self.reads.max(1) as f64),
             corked_share: Some(self.corked as f64 / self.reads.max(1) as f64),
-            unanswered_share: Some(self.turns(Asks::Peer, None).share()),
+            unanswered_share: self.unanswered_share(),
             delivering_share: Some(self.delivering as f64 / self.reads.max(1) as f64),
             peer_window_max: self.peer_window_max.map(u64::from),
             pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
@@ -299,6 +299,13 @@ impl Watched {
         // Each reply that is acknowledged separately needs a segment without data.
         let sends_pure_acks = 2 * (segments - with_data.min(segments)) > with_data;
         Turns::of(&self.readings, asks, sends_pure_acks, idle)
+    }
+
+    /// Returns the fraction of readings in which the program had not replied to the peer; `None` if
+    /// they do not show it.
+    fn unanswered_share(&self) -> Option<f64> {
+        let turns = self.turns(Asks::Peer, None);
+        turns.is_known.then(|| turns.share())
     }
 
     /// Returns the readings in which a SYN had no answer. If the server answers other connections,

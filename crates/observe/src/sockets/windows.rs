@@ -14,22 +14,23 @@ impl Sockets {
     /// Begins the first window: what the sockets counted since [`Sockets::look`] found them is not
     /// in it. Searches no descriptors, since that may take long.
     pub(crate) fn restart(&mut self, root: &Root, namespace: &Namespace) {
-        self.watched.values_mut().for_each(Watched::begin_window);
+        self.watched.begin_window();
         self.census.begin_window();
         let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
         let Some(network) = &namespace.network else {
             if is_new || self.has(SocketKind::Udp) {
                 self.take_listed(root, namespace, InetProtocol::Udp, true);
             }
-            self.watched.values_mut().for_each(Watched::begin_with_last);
+            self.watched.begin_with_last();
             self.neighbours.begin_window(root);
             return;
         };
         let has_tcp = self.has(SocketKind::Tcp) || self.has(SocketKind::TcpListen);
-        if (is_new || has_tcp)
-            && let Some(tcp) = listing::list(network, InetProtocol::Tcp)
-        {
-            self.take_tcp(tcp, Moment::Start, true);
+        if is_new || has_tcp {
+            let began = self.tcp_listing.begin();
+            let tcp = listing::list(network, InetProtocol::Tcp);
+            self.tcp_listing.end(began);
+            tcp.into_iter().for_each(|tcp| self.take_tcp(tcp, Moment::Start, true));
         }
         // The descriptors were searched before, so that the newest connections are missing.
         self.looks.clear();
@@ -38,7 +39,7 @@ impl Sockets {
         }
         self.read_listed_xdp(network, true);
         // The window begins with this reading, which is one of its readings.
-        self.watched.values_mut().for_each(Watched::begin_with_last);
+        self.watched.begin_with_last();
         self.census.begin_window();
         self.neighbours.begin_window(root);
     }
@@ -80,8 +81,8 @@ impl Sockets {
         let moved = self.watched.iter().filter(|(_, watched)| moved(watched));
         let mut found: Vec<SocketCounts> = moved.map(counts).collect();
         found.extend(self.unix.finish(owners, peers));
-        self.watched.retain(|_, watched| !watched.is_closed);
-        self.watched.values_mut().for_each(Watched::begin_window);
+        self.watched.forget_closed();
+        self.watched.begin_window();
         self.is_in_rotation = false;
         self.census.begin_window();
         self.looks.clear();

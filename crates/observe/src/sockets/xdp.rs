@@ -65,16 +65,12 @@ impl Sockets {
             let drops = socket.drops.map(|drops| drops as u32);
             let state = State { receive_queue: 0, send_queue: 0, memory: None, drops, inet: None };
             let tick = self.tick;
-            match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, tick),
-                None => {
-                    let name = socket.interface.and_then(|index| self.names.get(&index));
-                    let local = name.map_or_else(|| "unknown interface".to_owned(), Clone::clone);
-                    let kind = SocketKind::Xdp;
-                    let watched = Watched::new(kind, local, None, state, is_start, tick);
-                    self.watched.insert(inode, watched);
-                }
-            }
+            let names = &self.names;
+            self.watched.take(inode, state, tick, |state| {
+                let name = socket.interface.and_then(|index| names.get(&index));
+                let local = name.map_or_else(|| "unknown interface".to_owned(), Clone::clone);
+                Watched::new(SocketKind::Xdp, local, None, state, is_start, tick)
+            });
         }
     }
 }

@@ -74,3 +74,30 @@ fn what_came_before_the_window_is_not_counted() {
         None => println!("SKIP: system calls cannot be counted here"),
     }
 }
+
+#[test]
+fn each_call_of_a_loop_has_its_share() {
+    let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
+    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    tracing.begin();
+    let path = Path::new("/proc/self/exe");
+    for turn in 0..400 {
+        // Four calls: sched_yield, readlink (twice), sched_yield.
+        std::thread::yield_now();
+        assert!(path.read_link().is_ok());
+        assert!(path.read_link().is_ok());
+        std::thread::yield_now();
+        if turn % 50 == 0 {
+            tracing.end_slice();
+        }
+    }
+    tracing.end_slice();
+    let traced = tracing.finish(|number| number.to_string());
+    let calls = traced.events.iter().filter(|event| event.event == SYSTEM_CALLS);
+    let counts: Vec<u64> = calls.filter(|one| one.filter.is_some()).map(|one| one.count).collect();
+    if counts.is_empty() {
+        return println!("SKIP: system calls cannot be counted here");
+    }
+    // The other calls are those of reading the events.
+    assert!(counts.len() >= 2 && counts[..2].iter().all(|count| *count > 400), "{counts:?}");
+}

@@ -268,6 +268,14 @@ pub struct RequestCounts {
     /// client has been waiting for a reply since before the window, or expects none. 0 if no
     /// connection had traffic, as all of them then count as waiting.
     pub silent: u64,
+    /// Number of accepted connections that carry requests, but of which no reading shows whether
+    /// one was pending; the other figures leave them out. `null` in older records.
+    #[serde(default)]
+    pub undetermined: Option<u64>,
+    /// Number of connections to servers of which no reading shows whether a reply was awaited;
+    /// `awaiting_share` and `awaiting_mean` leave them out. `null` in older records.
+    #[serde(default)]
+    pub undetermined_at_servers: Option<u64>,
     /// Number of requests on connections where each exchange takes a fixed number of segments.
     pub requests: u64,
     /// Mean time from one of these requests to its reply, in seconds.

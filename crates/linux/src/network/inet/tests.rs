@@ -115,6 +115,29 @@ fn an_own_socket_is_found_and_found_again() {
     assert_eq!(network.inet_socket(socket).unwrap(), None);
 }
 
+#[test]
+fn the_sockets_of_both_address_families_are_listed_at_once() {
+    let network = match Network::own() {
+        Ok(network) => network,
+        Err(error) => return println!("SKIP: {error}"),
+    };
+    let own = ["127.0.0.1:0", "[::1]:0"].map(TcpListener::bind);
+    let own: Vec<_> = own.into_iter().flatten().map(|one| (one.local_addr(), one)).collect();
+    assert!(!own.is_empty());
+    let all = match network.tcp_sockets() {
+        Ok(all) => all,
+        Err(error) => return println!("SKIP: {error}"),
+    };
+    for (address, _) in own {
+        let address = address.unwrap();
+        let found = all.iter().filter(|socket| socket.local == address);
+        let families = [false, true];
+        let lists = families.map(|is_v6| network.inet_sockets(InetProtocol::Tcp, is_v6).unwrap());
+        let one = lists.iter().flatten().find(|socket| socket.local == address);
+        assert_eq!(found.collect::<Vec<_>>(), [one.unwrap()]);
+    }
+}
+
 /// The kernel has no handler for a protocol number reserved for experiments (RFC 3692), as one
 /// without the module udp_diag has none for UDP. It says so at the end of an empty list.
 #[test]
