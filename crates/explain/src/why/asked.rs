@@ -42,7 +42,8 @@ pub(super) struct Silent<'a> {
     pub(super) server: &'a str,
     /// Fraction of the thread's time, 0 to 1.
     pub(super) share: f64,
-    /// Lower bound on the mean time of a wait, in seconds.
+    /// Lower bound on the mean time of a wait, in seconds: all sleeps of the thread count, or all
+    /// datagrams that were not answered.
     pub(super) wait_s: f64,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Silent<'a> {
 /// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive. For
 /// servers that need not reply, the datagrams must be the program's, and a few per wait.
 pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Option<Silent<'a>> {
-    /// Minimum mean wait in seconds, a lower bound because all sleeps of the thread count.
+    /// Minimum mean wait in seconds, a lower bound.
     const WAIT_S: f64 = 0.2;
     /// Maximum number of datagrams that arrive in the network namespace, per datagram sent.
     const ANSWERS: f64 = 0.8;
@@ -67,11 +68,27 @@ pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Optio
     let (server, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [sent, arrived] = [facts.datagrams("OutDatagrams")?, facts.datagrams("InDatagrams")?];
     let waits = thread.voluntary_switches.max(1) as f64;
-    let wait_s = share * thread.elapsed_s / waits;
+    let unanswered = sent.saturating_sub(arrived).max(1) as f64;
+    let for_unanswered = waits_for(facts, server) / unanswered;
+    let wait_s = (share * thread.elapsed_s / waits).max(for_unanswered);
     let is_silent = wait_s >= WAIT_S && sent > 0 && arrived as f64 <= ANSWERS * sent as f64;
     let replies = server.rsplit(':').next().is_some_and(|port| REPLYING.contains(&port));
     let asks = || !facts.is_unread("udp_datagrams") && PER_WAIT.contains(&(sent as f64 / waits));
     (is_silent && (replies || asks())).then_some(Silent { server, share, wait_s })
+}
+
+/// Returns the time in seconds that all threads together wait for datagrams of a server.
+fn waits_for(facts: &Facts<'_>, server: &str) -> f64 {
+    let is_meant = |sleep: &&SleepTime| {
+        let object = sleep.object.as_deref().and_then(|object| object.split_once(" to "));
+        object.is_some_and(|(of, to)| of.starts_with("udp") && to == server)
+            && waits::wait_of(sleep) == Wait::Input
+    };
+    let of = |thread: &ThreadActivity| {
+        let sleeps = thread.asleep_on.iter().filter(is_meant);
+        thread.elapsed_s * sleeps.map(|sleep| sleep.share).sum::<f64>()
+    };
+    facts.observation.threads.iter().map(of).sum()
 }
 
 /// Returns the sleeps of a thread on UDP sockets that may wait for replies, or for datagrams that

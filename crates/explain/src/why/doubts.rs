@@ -7,6 +7,7 @@ mod brief;
 mod busy_server;
 mod elsewhere;
 mod filtered;
+mod handlers;
 mod idle_cpu;
 mod limits;
 mod rejected;
@@ -16,6 +17,7 @@ mod unseen;
 
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
 pub(super) use self::filtered::before_sockets;
+pub(super) use self::handlers::{group_commit, small_pool};
 pub(super) use self::idle_cpu::idle_cpu;
 pub(super) use self::limits::{emulated_network, half_open, pauses, sent_on, streams};
 pub(super) use self::segments::{are_workload, is_stalled, stalled_elsewhere};
@@ -31,6 +33,11 @@ use super::words::{label, percent};
 use linerate_record::answers::Evidence;
 use linerate_record::units::grouped;
 use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
+
+/// Advice on finding the locks and channels that goroutines wait for.
+const GO_LOCKS: &str = "Profile what the goroutines wait for: go tool pprof http://HOST/debug/pprof/mutex and \
+     .../block (import net/http/pprof; runtime.SetMutexProfileFraction and SetBlockProfileRate \
+     start them). strace does not show it, because a goroutine that waits occupies no thread";
 
 /// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {
@@ -60,6 +67,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| unseen::unlisted_sockets(facts))
         .or_else(|| half_open(facts))
         .or_else(|| limits::few_ports(facts))
+        .or_else(|| limits::no_ports(facts))
         .or_else(|| emulated_network(facts))
         .or_else(|| brief::threads(facts))
         .or_else(|| brief::children(facts))
@@ -81,6 +89,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| busy_server::busy_server(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))
+        .or_else(|| handlers::held_by_others(facts))
         .or_else(|| unseen::silent(facts))
         .or_else(|| unseen::turns_away(facts))
         .or_else(|| unseen::slow_stage(facts))

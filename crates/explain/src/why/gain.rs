@@ -9,7 +9,7 @@ mod sizes;
 mod time_asleep;
 
 use self::caps::{crowd, fair_for_more, idle_for_all, line_cap, offered_cap};
-pub(super) use self::caps::{headroom, wire_rate};
+pub(super) use self::caps::{headroom, receives_all, wire_rate};
 use self::connections::of_connections;
 use self::sizes::{larger_calls, larger_segments};
 use self::time_asleep::{not_stopped, wait_removed};

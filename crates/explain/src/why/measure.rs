@@ -6,6 +6,7 @@ mod costs;
 mod counts;
 mod delays;
 mod flows;
+mod go;
 mod instructions;
 pub(super) mod opened;
 mod packets;
@@ -17,12 +18,13 @@ mod sleeps;
 mod workers;
 
 pub(super) use self::counts::{
-    asleep_on_unlisted, children_cpus, faults, fullest, is_go_monitor, share_of_strangers,
-    stopped_by_peer, work_without_timers,
+    asleep_on_unlisted, children_cpus, faults, fullest, share_of_strangers, stopped_by_peer,
+    work_without_timers,
 };
 use self::counts::{
     instead_known, others_instead, own_instead, strangers_instead, takes_turns, throttled, waits,
 };
+pub(super) use self::go::{is_go, is_go_monitor};
 pub(super) use self::pending::PENDING;
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
@@ -219,6 +221,9 @@ pub enum Measure {
     DescriptorsReached,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
+    /// Mean length of a socket's receive queue relative to its maximum length, multiplied by the
+    /// fraction of readings in which it is not empty: near 1 if the queue is always full.
+    QueueSteady,
     /// Mean fill level of an accept queue across all readings, relative to its size.
     AcceptQueueFull,
     /// Fraction of incoming connections dropped at a listening socket.

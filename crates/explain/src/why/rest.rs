@@ -81,7 +81,9 @@ pub(super) fn rest(
         return doubted(facts, doubt);
     }
     let room = room(facts);
-    if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queues::queued(facts)) {
+    let held = doubts::group_commit(facts).or_else(|| doubts::small_pool(facts));
+    let queued = held.or_else(|| queues::queued(facts));
+    if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queued) {
         return doubted(facts, doubt);
     }
     if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {

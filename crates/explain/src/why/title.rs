@@ -193,6 +193,7 @@ impl Measure {
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
             Self::QueueFull => ("fill level of the socket's receive queue", "ratio"),
+            Self::QueueSteady => ("receive queue: mean / maximum length", "ratio"),
             Self::CardLoss => ("packets dropped by the NIC", "ratio"),
             Self::BacklogLoss => ("packets dropped at the CPU backlog", "ratio"),
             Self::Squeezed => ("receive softirqs that stopped with work left", "ratio"),

@@ -4,6 +4,7 @@
 
 mod actions;
 mod arriving;
+mod attempts;
 mod background;
 mod brief;
 mod calls;
@@ -14,6 +15,7 @@ mod doubts;
 mod elsewhere;
 mod example;
 mod flows;
+mod handlers;
 mod kernel;
 mod ledger;
 mod locks;

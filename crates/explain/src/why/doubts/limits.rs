@@ -6,10 +6,11 @@ use super::super::facts::{Facts, Subject};
 use super::super::losses;
 use super::super::measure::Measure;
 use super::super::roles::is_accepted;
-use super::super::words::{milliseconds, percent};
+use super::super::waits::{self, Wait};
+use super::super::words::{label, milliseconds, percent};
 use super::Doubt;
 use linerate_record::units::{BitsPerSecond, grouped};
-use linerate_record::why::{QdiscCounts, SocketCounts, SocketKind, TcpCounts};
+use linerate_record::why::{FunctionTime, QdiscCounts, SocketCounts, SocketKind, TcpCounts};
 use std::collections::BTreeMap;
 
 /// Ratio of bytes sent to bytes received above which a connection carries a stream, and not small
@@ -189,6 +190,82 @@ pub(super) fn few_ports(facts: &Facts<'_>) -> Option<Doubt> {
         ),
     )?;
     Some(doubt.with("local ports in use, at most", used / ports.number() as f64, "ratio"))
+}
+
+/// Kernel functions that search for a free local port.
+const SEARCHES: [&str; 3] =
+    ["__inet_hash_connect", "__inet_check_established", "__inet6_check_established"];
+
+/// Detects a program that opens hardly any connections while all local ports are in use, or while
+/// it searches for a free one without success: its connects fail, and it waits before it tries
+/// again.
+pub(super) fn no_ports(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of the local ports that are in TIME_WAIT.
+    const MOST: f64 = 0.9;
+    /// Minimum fraction of a thread's samples in the search for a port.
+    const SEARCHING: f64 = 0.02;
+    /// Minimum number of sleeps per second of a thread that tries again and again.
+    const SLEEPS_PER_S: f64 = 1.0;
+    /// Maximum number of connections that are opened, per sleep of that thread.
+    const OPENED: f64 = 0.1;
+    /// Minimum fraction of time asleep.
+    const ASLEEP: f64 = 0.5;
+    let thread = facts.busiest()?;
+    let opened = facts.protocol("Tcp.ActiveOpens")?;
+    let asleep = waits::time_in(thread, Wait::Timer).unwrap_or(0.0);
+    let sleeps = thread.voluntary_switches as f64;
+    let tries = sleeps >= SLEEPS_PER_S * facts.elapsed() && opened as f64 <= OPENED * sleeps;
+    let is_search = |one: &&FunctionTime| SEARCHES.contains(&one.name.as_str());
+    let searching: f64 = thread.functions.iter().filter(is_search).map(|one| one.share).sum();
+    let ports = facts.observation.local_ports.as_ref();
+    let full = ports.filter(|ports| {
+        ports.reuse != Some(1) && ports.time_wait as f64 >= MOST * ports.number() as f64
+    });
+    // A range with free ports contradicts the search.
+    let finds_none = searching >= SEARCHING && (ports.is_none() || full.is_some());
+    // Ports in TIME_WAIT may be those of a server on this machine, which lacks none.
+    let has_no_traffic = facts.packets().is_none_or(|packets| packets == 0);
+    let waits_with_none_left = full.is_some() && asleep >= ASLEEP && has_no_traffic;
+    if !tries || !(finds_none || waits_with_none_left) {
+        return None;
+    }
+    let used = match full {
+        Some(ports) => format!(
+            "{} of the {} local ports are in TIME_WAIT, ",
+            grouped(ports.time_wait),
+            grouped(ports.number())
+        ),
+        None => String::new(),
+    };
+    let (likely, searches) = match searching >= SEARCHING {
+        true => {
+            let share = percent(searching);
+            let searches = format!(
+                ", and {share} % of its samples are in kernel functions that search for a free port"
+            );
+            ("probably", searches)
+        }
+        false => ("may", String::new()),
+    };
+    Doubt::new(
+        format!(
+            "Cannot tell for certain what the program waits for, but connections {likely} fail for \
+             lack of local ports (EADDRNOTAVAIL): {used}{} connections were opened in {:.1} s, and \
+             thread {} went to sleep {} times ({} % of the time on a timer){searches}.",
+            grouped(opened),
+            facts.elapsed(),
+            label(thread),
+            grouped(thread.voluntary_switches),
+            percent(asleep)
+        ),
+        format!(
+            "Look for failed calls: strace -f -e trace=connect,bind -p {}; keep connections open \
+             and use them again (keepalive, a pool), use more source addresses, or raise the \
+             limit: sudo sysctl net.ipv4.ip_local_port_range='1024 65535' or \
+             net.ipv4.tcp_tw_reuse=1",
+            thread.pid
+        ),
+    )
 }
 
 /// Detects an emulated network (netem) on an interface of the program that delays or drops its

@@ -7,12 +7,12 @@ use super::super::functions::is_nameless;
 use super::super::herd::Herd;
 use super::super::locks;
 use super::super::measure::opened::{mostly_opens, turned_away};
-use super::super::measure::{asleep_on_unlisted, is_go_monitor};
+use super::super::measure::{asleep_on_unlisted, is_go, is_go_monitor};
 use super::super::one_cpu::one_cpu;
 use super::super::requests;
 use super::super::waits::{Wait, longest, named, time_for_work, time_in, wait_of};
 use super::super::words::{label, milliseconds, percent};
-use super::Doubt;
+use super::{Doubt, GO_LOCKS};
 use linerate_record::units::{grouped, three_digits};
 use linerate_record::why::{SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState};
 use std::collections::BTreeMap;
@@ -132,10 +132,13 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
              for {other}.",
             percent(delayed.value)
         ),
-        format!(
-            "See what the program does between request and reply: strace -f -T -p {}",
-            thread.pid
-        ),
+        match is_go(facts, thread) {
+            true => GO_LOCKS.to_owned(),
+            false => format!(
+                "See what the program does between request and reply: strace -f -T -p {}",
+                thread.pid
+            ),
+        },
     )?;
     Some(doubt.with("time with a request pending while all threads sleep", delayed.value, "ratio"))
 }
@@ -444,7 +447,10 @@ fn asleep_together(facts: &Facts<'_>) -> Option<(String, String)> {
     let active = facts.observation.threads.iter().filter(is_active);
     for thread in active.filter(|thread| !is_go_monitor(facts, thread)) {
         let longest = longest(&thread.asleep_on).filter(|sleep| sleep.share >= MOST);
-        if let Some(sleep) = longest.filter(|sleep| wait_of(sleep) != Wait::Input) {
+        // Threads of the Go runtime sleep in futexes when no goroutine runs.
+        let is_idle = |sleep: &SleepTime| sleep.on == "futex" && is_go(facts, thread);
+        let held = longest.filter(|sleep| wait_of(sleep) != Wait::Input && !is_idle(sleep));
+        if let Some(sleep) = held {
             *groups.entry(named(sleep)).or_default() += 1;
         }
     }

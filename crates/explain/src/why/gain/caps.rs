@@ -69,6 +69,12 @@ pub(super) fn offered_cap(facts: &Facts<'_>) -> Option<f64> {
     }
 }
 
+/// Returns whether the program is a receiver of datagrams that sends no replies and gets all that
+/// is sent to it, so that none of its waits costs any packet.
+pub(in super::super) fn receives_all(facts: &Facts<'_>) -> bool {
+    offered_cap(facts) == Some(0.0)
+}
+
 /// Returns whether hardly any packets are lost between the interface and the sockets.
 fn reaches_it(facts: &Facts<'_>) -> bool {
     /// Maximum fraction of missing packets; such a small difference may be skew between counter

@@ -163,21 +163,6 @@ pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
     known.map_or(by_number, |known| by_number.min(known))
 }
 
-/// Returns whether a thread is the monitor of the Go runtime, which sleeps on a timer, or on a
-/// futex while no goroutine runs, and has no part in the program's work.
-pub(in super::super) fn is_go_monitor(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
-    /// Minimum fractions of time asleep on timers, and on timers or futexes.
-    const SOME: f64 = 0.3;
-    const MOST: f64 = 0.8;
-    let is_of_go = |other: &ThreadActivity| {
-        other.pid == thread.pid && other.functions.iter().any(|f| f.name.starts_with("runtime."))
-    };
-    let futexes = thread.asleep_on.iter().filter(|sleep| sleep.on == "futex");
-    let idle: f64 = futexes.map(|sleep| sleep.share).sum();
-    time_in(thread, Wait::Timer).is_some_and(|timer| timer >= SOME && timer + idle >= MOST)
-        && facts.observation.threads.iter().any(is_of_go)
-}
-
 /// Returns the fraction of the CPU time of a thread's process that is spent in threads that hardly
 /// sleep on timers. If the fraction is large, a thread that sleeps on timers is a background
 /// thread.

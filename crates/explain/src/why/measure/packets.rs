@@ -50,6 +50,11 @@ impl Measure {
                 let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
                 Some(sampled(full, Facts::readings(socket)?))
             }
+            (Self::QueueSteady, Subject::Socket(socket)) => {
+                let longest = socket.receive_queue_max.max(1) as f64;
+                let of_longest = (socket.receive_queue_mean / longest).min(1.0);
+                Some(Estimate::exactly(of_longest * socket.receive_queue_share?))
+            }
             (Self::AcceptQueueFull, Subject::Socket(socket)) => {
                 let size = Some(socket.send_queue_mean).filter(|size| *size > 0.0)?;
                 let full = (socket.receive_queue_mean / size).min(1.0);

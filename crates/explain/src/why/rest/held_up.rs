@@ -3,6 +3,7 @@
 //! they have idle time.
 
 use super::super::facts::Facts;
+use super::super::gain;
 use super::super::measure::work_without_timers;
 use super::super::rules::BACKGROUND;
 use super::super::waits::{self, Wait};
@@ -28,6 +29,7 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         Wait::Timer => {
             let paces = sleeps <= SLEEPS_PER_PACKET
                 && !sends_less(facts)
+                && !gain::receives_all(facts)
                 && work_without_timers(facts, thread) < BACKGROUND;
             (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
         }

@@ -47,11 +47,16 @@ pub(super) fn spins(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Doubt>
              with nothing to send, or with a timeout of 0.",
             label(thread)
         ),
-        format!(
-            "See which call returns at once, and with which event: strace -f -p {} (for a second); \
-             request EPOLLOUT only while a send returns EAGAIN, and wait without a timeout of 0",
-            thread.pid
-        ),
+        see_which_call(thread),
+    )
+}
+
+/// Returns what to do about a thread that spins.
+pub(super) fn see_which_call(thread: &ThreadActivity) -> String {
+    format!(
+        "See which call returns at once, and with which event: strace -f -p {} (for a second); \
+         request EPOLLOUT only while a send returns EAGAIN, and wait without a timeout of 0",
+        thread.pid
     )
 }
 

@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 2.0]),
         then_limited_by: Next::Is("the kernel's cost per packet"),
-        sentence: "Thread {thread} makes {calls} per packet and spends {kernel} of \
+        sentence: "Thread {thread} makes {calls} {per_packet} and spends {kernel} of \
                    its CPU time in the kernel.",
         fix: "Send and receive in batches, with sendmmsg and recvmmsg, UDP_SEGMENT or io_uring",
         workaround: None,

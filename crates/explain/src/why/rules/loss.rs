@@ -85,6 +85,12 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.9, FULL),
             at_least(M::AsleepForPackets, 0.05, "a thread waiting for packets has headroom"),
             at_most(M::OutOfMemory, 0.5, "above that, a larger buffer has no more room"),
+            at_most(
+                M::QueueSteady,
+                0.85,
+                "a buffer that is always full loses as much when it is larger: the program reads \
+                 too slowly, not too late",
+            ),
         ],
         symptoms: 1,
         explained_by: &[
@@ -101,7 +107,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Raise SO_RCVBUF in the program, for example to twice its value, and its cap if that \
               is lower (sysctl net.core.rmem_max shows the cap; sudo sysctl -w raises \
               it){or_move_others}",
-        workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
+        workaround: Some("{drain_faster}"),
         wrong_if: "with a buffer four times as large, the loss stays the same",
         measure: "the socket's drop counter in sock_diag",
     },

@@ -118,10 +118,11 @@ pub(super) const RULES: &[Rule] = &[
                    {silent_server}, which does not seem to answer: each wait takes {silent_wait} \
                    or longer, as until a timeout, and fewer datagrams arrive than are sent.",
         fix: "Find out whether that server runs and is reachable; for a name server, try dig \
-              @SERVER NAME, and correct /etc/resolv.conf",
+              @SERVER NAME, and remove it from /etc/resolv.conf if it does not answer",
         workaround: Some(
             "do without the query (option -n of tcpdump and others suppresses name lookups), \
-             answer it from a cache, or shorten the timeout (options timeout:1 in resolv.conf)",
+             answer it from a cache, or give up sooner (options timeout:1 attempts:1 in \
+             resolv.conf)",
         ),
         wrong_if: "tcpdump -ni any udp shows replies from that server",
         measure: "replies from that server, with tcpdump",

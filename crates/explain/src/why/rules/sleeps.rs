@@ -125,6 +125,36 @@ pub(super) const RULES: &[Rule] = &[
         wrong_if: "without the child processes, the rate rises by less than 10 %",
         measure: "strace -f -c -e trace=process",
     },
+    // A program that starts a process for each datagram waits for it, so that the CPUs are idle.
+    Rule {
+        cause: Cause::ChildProcesses,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::SocketLoss, 0.01, "below that, the program keeps up"),
+            at_least(M::ChildrenCpus, 0.02, "the error of kernel accounting"),
+            at_least(
+                M::ChildrenShare,
+                0.5,
+                "most of the work is done in processes that end within the window",
+            ),
+            at_least(
+                M::BriefProcesses,
+                0.5,
+                "a worker that is occasionally replaced also ends within the window",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::Unknown(CHILDREN_UNKNOWN),
+        then_limited_by: Next::Is("the work that the child processes did"),
+        sentence: "{socket} dropped {drops} packets while {program} started processes that end \
+                   soon after, perhaps one per packet: they use {children_share} of its CPU time \
+                   ({children_cpus} CPUs).",
+        fix: KEEP_PROCESSES,
+        workaround: Some(CHEAPER_START),
+        wrong_if: "without the child processes, just as many packets are dropped",
+        measure: "strace -f -c -e trace=process",
+    },
     Rule {
         cause: Cause::Tracing,
         scope: Scope::Program,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fills in placeholders about packets lost between the interface and the program.
+//! Fills in placeholders about packets lost between the interface and the program, and about how
+//! packets are counted.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Subject};
 use super::super::losses::{
     Fragmented, bad_checksums, discarded, fragmented, table_full, vanished,
 };
-use linerate_record::units::grouped;
+use super::super::measure::Measure;
+use linerate_record::units::{grouped, three_digits};
 
 /// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &[
@@ -18,6 +20,8 @@ pub(super) const NAMES: &[&str] = &[
     "reassembled",
     "reassembly_reason",
     "reassembly_fix",
+    "drain_faster",
+    "per_packet",
 ];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
@@ -31,8 +35,38 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
         "reassembled" => grouped(fragmented(facts)?.complete),
         "reassembly_reason" => reason(&fragmented(facts)?).to_owned(),
         "reassembly_fix" => fix(&fragmented(facts)?).to_owned(),
+        "drain_faster" => drain_faster(facts).to_owned(),
+        "per_packet" => per_packet(facts),
         _ => return None,
     })
+}
+
+/// Returns advice on emptying a receive buffer faster.
+fn drain_faster(facts: &Facts<'_>) -> &'static str {
+    /// Minimum CPU time of child processes that ended, relative to that of the program.
+    const MUCH: f64 = 0.3;
+    let children = Measure::ChildrenShare.of(facts, Subject::Program);
+    match children.is_some_and(|share| share.value >= MUCH) {
+        true => "receive in one process that keeps running, and pass the packets to others",
+        false => "receive in batches (recvmmsg), which empties the buffer faster",
+    }
+}
+
+/// Returns the packets to which a number of system calls per packet refers: those of the busier
+/// direction. If both directions were counted together, the number per packet of these follows.
+fn per_packet(facts: &Facts<'_>) -> String {
+    /// Minimum difference between both numbers of packets.
+    const DIFFERENT: f64 = 1.02;
+    let both = facts.observation.packets.as_ref().map_or(0, |count| count.packets) as f64;
+    let busier = facts.packets_one_way().unwrap_or(0) as f64;
+    let calls = Measure::CallsPerPacket.of(facts, Subject::Program);
+    match calls {
+        Some(calls) if busier > 0.0 && both >= DIFFERENT * busier => format!(
+            "per packet of the busier direction ({} per packet received or sent)",
+            three_digits(calls.value * busier / both)
+        ),
+        _ => "per packet".to_owned(),
+    }
 }
 
 /// Returns whether most reassembly failures are due to fragments that did not arrive in time.
