@@ -315,7 +315,7 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
         evidence: words::evidence(rule, facts, *subject),
         gain,
         fix: Some(fill(rule.fix)),
-        workaround: rule.workaround.map(fill),
+        workaround: rule.workaround.map(fill).filter(|text| !text.is_empty()),
         wrong_if: fill(rule.wrong_if),
     }
 }
