@@ -148,8 +148,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
         sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
                    in {awaiting_servers} of the readings, a client's request was waiting for such \
-                   a reply.",
-        fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
+                   a reply.{times_asked}",
+        fix: "{combine}Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
             "if the server answers one request at a time, open more connections, or use more \
              servers",

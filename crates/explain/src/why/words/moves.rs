@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
 /// Placeholders of this module.
-pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu", "confined", "prefer", "prefer_and"];
+pub(super) const NAMES: &[&str] =
+    &["move_others", "reserve_cpu", "confined", "prefer", "prefer_and"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
