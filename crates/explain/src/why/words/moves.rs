@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
+/// Idle CPU time, in CPUs, that accounting cannot distinguish from zero.
+const NO_ROOM: f64 = 0.1;
+
 /// Placeholders of this module.
 pub(super) const NAMES: &[&str] =
     &["move_others", "reserve_cpu", "confined", "prefer", "prefer_and"];
@@ -30,7 +33,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
 /// Returns advice on giving a thread a CPU of its own; `None` if its priority or the affinity of
 /// the program's threads makes it wait.
 fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    if yielding(facts, thread).or_else(|| pinned(facts, thread)).is_some() {
+    let is_full = facts.idle_cpus().is_some_and(|idle| idle < NO_ROOM);
+    if is_full || yielding(facts, thread).or_else(|| pinned(facts, thread)).is_some() {
         return None;
     }
     let cpu = thread.ran_on.first()?;
@@ -84,15 +88,16 @@ fn are_own(facts: &Facts<'_>, instead: &[RanInstead]) -> bool {
 /// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
 /// that ran there longest, if that thread is known and may be moved.
 pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    /// Idle CPU time, in CPUs, that accounting cannot distinguish from zero.
-    const NO_ROOM: f64 = 0.1;
     let cpu = *thread.ran_on.first()?;
     let Some(to) = list(all_cpus(facts).into_iter().filter(|other| *other != cpu)) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
     };
-    if let Some(other) = yielding(facts, thread).or_else(|| pinned(facts, thread)) {
+    let is_own = thread.ran_instead.is_empty() || are_own(facts, &thread.ran_instead);
+    let pinned = || pinned(facts, thread).filter(|_| is_own);
+    if let Some(other) = yielding(facts, thread).or_else(pinned) {
         return Some(other);
     }
+    let is_full = facts.idle_cpus().is_some_and(|idle| idle < NO_ROOM);
     let can_move = |one: &&RanInstead| {
         one.pid.is_some() && !BOUND.iter().any(|kernel| one.name.starts_with(kernel))
     };
@@ -101,7 +106,7 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let family = &facts.observation.watched.pids;
     Some(match most.and_then(|one| Some((one, one.pid?))) {
         Some((one, pid)) if family.contains(&pid) => own(facts, thread, one, pid),
-        Some((one, pid)) if facts.idle_cpus().is_some_and(|idle| idle < NO_ROOM) => {
+        Some((one, pid)) if is_full => {
             format!(
                 "no CPU is idle, so moving {0} (PID {pid}) makes other threads wait: stop it, \
                  let it yield (sudo renice -n 19 -p {pid}, or a lower CPU weight of its cgroup), \
@@ -110,6 +115,11 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
             )
         }
         Some((one, pid)) => format!("sudo taskset -acp {to} {pid} moves {}", one.name),
+        None if is_full => "no CPU is idle, so moving them makes others wait: find them (ps -eLo \
+             psr,pcpu,ni,pid,comm --sort -pcpu), stop them or let them yield (sudo renice -n 19 -p \
+             PID), raise the CPU weight of the program's cgroup (cpu.weight, or cpu.shares) if it \
+             is low, or add CPUs"
+            .to_owned(),
         None => format!(
             "find them (ps -eLo psr,pcpu,pid,comm --sort -pcpu) and move them (sudo taskset -acp \
              {to} PID)"
