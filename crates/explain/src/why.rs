@@ -94,7 +94,8 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
         findings.insert(0, unserved);
     } else if !held.iter().any(is_worth) {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
-        let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
+        let probable = |cause| likely.iter().find(|likely| likely.rule.cause == cause);
+        let doubtful = doubtful.map(|(held, cause)| (held, *cause, probable(*cause)));
         let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));
         findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
     }

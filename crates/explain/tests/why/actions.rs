@@ -100,6 +100,8 @@ fn a_cause_that_another_one_probably_explains_is_not_named() {
     let doubtful = first(&seen, CannotTell);
     let names = "Cannot tell which of slow_receiver and no_segmentation applies";
     assert!(doubtful.sentence.contains(names), "{}", doubtful.sentence);
+    assert!(doubtful.sentence.contains("The receiver reads"), "{}", doubtful.sentence);
+    assert!(doubtful.fix.unwrap().contains("or see whether this helps"));
     // With offloads on, there is no doubt.
     seen.interfaces[0].features.insert("tx-tcp-segmentation".to_owned(), true);
     first(&seen, SlowReceiver);
