@@ -94,7 +94,8 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
         findings.insert(0, unserved);
     } else if !held.iter().any(is_worth) {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
-        let doubtful = doubtful.map(|(held, likely)| (held.rule.cause, *likely));
+        let probable = |cause| likely.iter().find(|likely| likely.rule.cause == cause);
+        let doubtful = doubtful.map(|(held, cause)| (held, *cause, probable(*cause)));
         let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));
         findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
     }
@@ -315,7 +316,7 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
         evidence: words::evidence(rule, facts, *subject),
         gain,
         fix: Some(fill(rule.fix)),
-        workaround: rule.workaround.map(fill),
+        workaround: rule.workaround.map(fill).filter(|text| !text.is_empty()),
         wrong_if: fill(rule.wrong_if),
     }
 }

@@ -171,6 +171,9 @@ pub enum Measure {
     /// CPU time of the threads that are known to have run while the thread waited for a CPU,
     /// relative to the time spent waiting; 1 if the scheduler was not traced.
     InsteadKnown,
+    /// CPU time of the busiest thread of the program that also waits for a CPU and has a lower nice
+    /// value, relative to the thread's own CPU time; 0 without such a thread.
+    HigherPriority,
     /// Share of the program's own threads in the CPU time used by others while the thread waited
     /// for a CPU; 0 if another CPU has room for them.
     OwnInstead,
@@ -412,6 +415,7 @@ impl Measure {
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
             Self::OthersInstead => others_instead(facts, thread),
+            Self::HigherPriority => Some(workers::higher_priority(facts, thread)),
             Self::OwnInstead => Some(Estimate::exactly(own_instead(facts, thread))),
             Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
             Self::IdleMeanwhile => Some(Estimate::exactly(facts.idle_meanwhile(thread))),

@@ -67,14 +67,14 @@ pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
 pub(super) fn rest(
     facts: &Facts<'_>,
     suspects: &[Suspect],
-    doubtful: Option<(Cause, Cause)>,
+    doubtful: Option<(&Held<'_>, Cause, Option<&Held<'_>>)>,
     likely: Option<&Held<'_>>,
 ) -> WhyFinding {
     if limit_reached(facts).is_some() || full_link(facts).is_some() {
         return nothing_wrong(facts);
     }
-    if let Some((held, likely)) = doubtful {
-        return inseparable(facts, held, likely);
+    if let Some((held, cause, likely)) = doubtful {
+        return inseparable(facts, held, cause, likely);
     }
     let first = doubts::neighbours(facts, true).or_else(|| doubts::takes_turns(facts));
     if let Some(doubt) = first.or_else(|| doubts::idle_cpu(facts)) {

@@ -99,6 +99,11 @@ impl Measure {
             Self::AsleepInSend => ("time asleep sending on TCP connections", "ratio"),
             Self::RequestsUnread => ("readings with unread data on a connection", "ratio"),
             Self::AsleepInPipe => ("time asleep writing to another process", "ratio"),
+            Self::HigherPriority => (
+                "CPU time of a waiting thread of the program with a lower nice value / CPU time of \
+                 the thread",
+                "ratio",
+            ),
             Self::OwnInstead => {
                 ("CPU time of the program's own threads / of all threads that ran instead", "ratio")
             }

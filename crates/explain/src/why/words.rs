@@ -13,7 +13,7 @@ mod stops;
 pub(super) use self::evidence::evidence;
 use self::others::who;
 use self::samples::{functions, idle_twins, line};
-use self::servers::{lock_fix, lock_holder, watch_peer, watch_server};
+use self::servers::{combine, lock_fix, lock_holder, times_asked, watch_peer, watch_server};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::locks;
@@ -78,6 +78,8 @@ pub(super) const NAMES: &[&str] = &[
     "or_move_others",
     "awaited_server",
     "watch_server",
+    "times_asked",
+    "combine",
     "lock_call",
     "lock_holder",
     "lock_fix",
@@ -173,6 +175,8 @@ fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
         "lock_fix" => Some(lock_fix(facts)),
         "watch_peer" => Some(watch_peer(facts)),
         "watch_server" => Some(watch_server(facts)),
+        "times_asked" => Some(times_asked(facts)),
+        "combine" => Some(combine(facts).to_owned()),
         "awaited_server" => requests::server(facts).map(str::to_owned),
         _ => losses::value(name, facts)
             .or_else(|| others::bulk(name, facts))

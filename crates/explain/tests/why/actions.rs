@@ -100,6 +100,8 @@ fn a_cause_that_another_one_probably_explains_is_not_named() {
     let doubtful = first(&seen, CannotTell);
     let names = "Cannot tell which of slow_receiver and no_segmentation applies";
     assert!(doubtful.sentence.contains(names), "{}", doubtful.sentence);
+    assert!(doubtful.sentence.contains("The receiver reads"), "{}", doubtful.sentence);
+    assert!(doubtful.fix.unwrap().contains("or see whether this helps"));
     // With offloads on, there is no doubt.
     seen.interfaces[0].features.insert("tx-tcp-segmentation".to_owned(), true);
     first(&seen, SlowReceiver);
@@ -171,4 +173,43 @@ fn only_a_thread_that_sleeps_is_given_a_real_time_priority() {
     let works = [(User, 0.3), (Kernel, 0.1), (Waiting, 0.49), (Asleep, 0.11)];
     seen.threads[0].time = thread("dpdk-worker1", 101, &works).time;
     assert!(workaround(&seen).starts_with("sudo chrt -f -p 1 101"), "{}", workaround(&seen));
+}
+
+#[test]
+fn threads_of_the_program_itself_are_not_outranked() {
+    let mut seen = cpu_contention();
+    seen.threads[0].ran_instead = vec![instead("worker", 100, 2.1)];
+    let workaround = first(&seen, CpuContention).workaround.unwrap();
+    assert!(workaround.starts_with("a larger ring or buffer"), "{workaround}");
+}
+
+#[test]
+fn nothing_is_moved_to_a_cpu_without_room() {
+    let mut seen = cpu_contention();
+    seen.threads[0].ran_instead = vec![instead("dpkg", 746, 2.1)];
+    seen.cpus.iter_mut().for_each(|cpu| cpu.idle = 0.0);
+    let fix = first(&seen, CpuContention).fix.unwrap();
+    assert!(fix.contains("no CPU is idle") && fix.contains("renice -n 19 -p 746"), "{fix}");
+}
+
+/// A helper at nice 19 waits for nearly all of its time; what limits the program is the thread that
+/// does the work, on the same CPU.
+#[test]
+fn the_thread_that_does_the_work_waits_rather_than_its_helper() {
+    let mut seen = privileged(cpu_contention());
+    let helper = thread("helper", 102, &[(User, 0.015), (Waiting, 0.85), (Asleep, 0.135)]);
+    seen.threads.push(helper);
+    seen.threads[0].nice = Some(0);
+    let helper = &mut seen.threads[1];
+    (helper.ran_on, helper.nice) = (vec![1], Some(19));
+    (helper.voluntary_switches, helper.involuntary_switches) = (600, 2_000);
+    helper.ran_instead = vec![instead("rtmon", 844, 2.1), instead("worker", 100, 1.9)];
+    let higher = |seen: &Observation| {
+        let helper = Subject::Thread(&seen.threads[1]);
+        Measure::HigherPriority.of(&Facts::new(seen), helper).unwrap().value
+    };
+    let named = first(&seen, CpuContention).sentence;
+    assert!(named.contains("(101)") && higher(&seen) > 10.0, "{named}");
+    seen.threads[1].nice = Some(0);
+    assert_eq!(higher(&seen), 0.0);
 }

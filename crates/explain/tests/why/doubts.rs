@@ -342,6 +342,14 @@ fn a_server_that_pauses_within_responses_may_limit_its_rate() {
     let limited = responses(&[(1_541_494, 0.8, 1), (1_541_494, 0.9, 0)]);
     assert_doubt(&limited, "which of rate_limiter and nothing_wrong applies");
     assert!(explain(&limited)[0].sentence.contains("2 connections, at 2.47 Mb/s each"));
+    // Several responses in turn, each with progress in several readings: they take long, too.
+    let in_turn = |delivering: f64| {
+        let mut seen = responses(&[(21_400_000, delivering, 7), (21_400_000, delivering, 7)]);
+        seen.sockets.iter_mut().for_each(|socket| socket.reads = Some(68));
+        seen
+    };
+    assert_doubt(&in_turn(0.75), "which of rate_limiter and nothing_wrong applies");
+    assert_eq!(explain(&in_turn(0.2))[0].cause, NothingWrong);
     // A client that fetches something now and then, and one that makes many small requests.
     for quiet in [(1_541_494, 0.02, 1), (1_541_494, 1.0, 500)] {
         let finding = &explain(&responses(&[quiet, quiet]))[0];

@@ -227,3 +227,27 @@ fn a_proxy_that_opens_a_connection_per_request_waits_for_replies() {
         assert_ne!(other.cause, WaitingForPeer, "{}", other.sentence);
     }
 }
+
+#[test]
+fn a_request_with_many_queries_is_advised_to_combine_them() {
+    let with = |queries: u64| {
+        let mut seen = waiting_for_peer();
+        // As many connections to the server as clients, each of which waits for a reply there.
+        let server = seen.sockets[33].clone();
+        seen.sockets.truncate(33);
+        seen.sockets.extend((0..32).map(|_| server.clone()));
+        for (n, socket) in seen.sockets.iter_mut().enumerate() {
+            let Some(tcp) = &mut socket.tcp else { continue };
+            let each = if n >= 33 { 1_000 * queries } else { 1_000 };
+            (tcp.data_segments_in, tcp.data_segments_out) = (Some(each), Some(each));
+        }
+        seen.requests = Some(requests(30.0, 29.0));
+        first(&seen)
+    };
+    let one = with(1);
+    assert_eq!(one.cause, WaitingForPeer, "{}", one.sentence);
+    assert!(one.fix.unwrap().starts_with("Find out why that server is slow"));
+    let many = with(30);
+    assert!(many.sentence.contains("sends 30 segments with data"), "{}", many.sentence);
+    assert!(many.fix.unwrap().starts_with("Combine the queries"));
+}

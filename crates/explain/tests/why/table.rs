@@ -110,6 +110,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("tid", "TID"),
     ("watch_peer", "linerate why PID, on the peer's machine"),
     ("watch_server", "linerate why PID, on the server's machine"),
+    ("combine", ""),
 ];
 
 /// One rule of a cause: its conditions, what to do, and the causes that explain it. `which` tells

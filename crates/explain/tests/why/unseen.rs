@@ -444,3 +444,20 @@ fn a_program_that_is_stopped_is_not_idle() {
     assert_eq!(finding.cause, Stopped, "{}", finding.sentence);
     assert!(finding.sentence.contains("stopped 23 % of the time"), "{}", finding.sentence);
 }
+
+/// Replies in two segments, from threads behind a lock: without Nagle's delay, clients only queue
+/// for the lock sooner.
+#[test]
+fn held_back_segments_behind_a_lock_are_no_cause() {
+    let mut seen = behind_a_lock("futex");
+    seen.requests = Some(crate::example::requests(7.5, 0.0));
+    assert_eq!(first(&seen).cause, UserLock, "{}", first(&seen).sentence);
+    for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        (tcp.held_share, tcp.segments_out) = (Some(0.5), 400);
+    }
+    let causes: Vec<_> = explain(&seen).iter().map(|finding| finding.cause).collect();
+    assert!(causes.starts_with(&[UserLock]) && !causes.contains(&NagleDelay), "{causes:?}");
+    // Without threads that wait for a lock, it is the cause.
+    seen.threads.iter_mut().for_each(|thread| thread.asleep_on.remove(0).share = 0.0);
+    assert_eq!(first(&seen).cause, NagleDelay, "{}", first(&seen).sentence);
+}

@@ -21,6 +21,11 @@ const STREAMS: u64 = 20;
 /// takes several seconds.
 const REQUESTS_PER_S: f64 = 0.4;
 
+/// Minimum number of readings with progress per segment with data from the peer, at which responses
+/// take long even if there are more of them. A response that is sent at once makes progress in one
+/// reading, or in two if a reading falls into it.
+const READINGS: f64 = 3.0;
+
 /// A connection that carries a stream.
 pub(in super::super) struct Stream<'a> {
     socket: &'a SocketCounts,
@@ -52,7 +57,8 @@ pub(in super::super) fn streams<'a>(facts: &Facts<'a>) -> Vec<Stream<'a>> {
         Some(Stream { socket, tcp: socket.tcp.as_ref()?, open_s })
     };
     let is_stream = |stream: &Stream<'_>| {
-        let most = (REQUESTS_PER_S * stream.open_s).max(1.0);
+        let progress = stream.tcp.delivering_share.unwrap_or(0.0) * reads(stream.socket) as f64;
+        let most = (REQUESTS_PER_S * stream.open_s).max(progress / READINGS).max(1.0);
         stream.tcp.bytes_acked >= STREAMS * stream.tcp.bytes_received
             && stream.tcp.data_segments_in.is_none_or(|asked| asked as f64 <= most)
     };

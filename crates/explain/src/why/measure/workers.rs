@@ -60,3 +60,21 @@ pub(super) fn storage_per_client(facts: &Facts<'_>) -> Option<Estimate> {
     let sum = if waits.len() < 2 { 0.0 } else { waits.iter().sum() };
     (clients > 0.0).then(|| share(sum).scale(1.0 / clients))
 }
+
+/// Returns the CPU time of the busiest other thread of the program that also waits for a CPU and
+/// has a lower nice value, relative to the CPU time of `thread`. A thread with a high nice value
+/// that waits longest is a helper whose wait was chosen.
+pub(super) fn higher_priority(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
+    /// Minimum fraction of time that the other thread waits; exceeds the error of accounting.
+    const WAITS: f64 = 0.05;
+    /// Minimum CPU time that kernel accounting can distinguish from zero, in CPUs.
+    const LEAST: f64 = 0.01;
+    let on_cpu = |thread: &ThreadActivity| thread.share_of(ThreadState::is_on_cpu);
+    let is_higher = |other: &&ThreadActivity| {
+        let nices = other.nice.zip(thread.nice);
+        nices.is_some_and(|(other, own)| other < own)
+            && other.share_of(|state| state == ThreadState::Waiting) >= WAITS
+    };
+    let others = facts.observation.threads.iter().filter(is_higher).map(on_cpu);
+    share(others.fold(0.0, f64::max) / on_cpu(thread).max(LEAST))
+}

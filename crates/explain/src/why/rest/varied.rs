@@ -11,16 +11,26 @@ use linerate_record::why::{Cause, WhyFinding};
 
 const LONGER: &str = "Watch for longer (-t 30s), under a steady load";
 
-/// Returns the finding for the case in which cause `held` is established, but is probably a
-/// consequence of cause `likely`.
-pub(super) fn inseparable(facts: &Facts<'_>, held: Cause, likely: Cause) -> WhyFinding {
-    let sentence = format!(
-        "Cannot tell which of {held} and {likely} applies: both fit, and {likely} would explain \
-         {held}, but the evidence for {likely} varied too much within the window.",
-        held = held.name(),
-        likely = likely.name()
+/// Returns the finding for the case in which the rule `held` holds, but is probably a consequence
+/// of `cause`, whose rule `likely` holds on average.
+pub(super) fn inseparable(
+    facts: &Facts<'_>,
+    held: &Held<'_>,
+    cause: Cause,
+    likely: Option<&Held<'_>>,
+) -> WhyFinding {
+    let seen = |held: &Held<'_>| words::fill(held.rule.sentence, facts, held.subject);
+    let mut sentence = format!(
+        "Cannot tell which of {held} and {cause} applies: both fit, and {cause} would explain \
+         {held}, but the evidence for {cause} varied too much within the window. {seen}",
+        held = held.rule.cause.name(),
+        cause = cause.name(),
+        seen = seen(held)
     );
-    cannot_tell(facts, sentence, LONGER)
+    let Some(likely) = likely else { return cannot_tell(facts, sentence, LONGER) };
+    sentence = format!("{sentence} {}", seen(likely));
+    let fix = words::fill(likely.rule.fix, facts, likely.subject);
+    cannot_tell(facts, sentence, &format!("{LONGER}; or see whether this helps: {fix}"))
 }
 
 /// Returns the finding if no cause is established, but `likely` would be if its measures were

@@ -27,6 +27,10 @@ const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for 
 const IDLE_SOURCE: &str = "a thread that waits although its CPU is idle is held back by something \
                            else, such as a quota that is not visible here";
 
+/// Maximum ratio for [`M::HigherPriority`].
+const MUCH_BUSIER: f64 = 5.0;
+const HELPER: &str = "above that, the thread is a helper of another that also waits";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::CpuContention,
@@ -36,6 +40,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.7 ms"),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_most(M::HigherPriority, MUCH_BUSIER, HELPER),
             at_least(
                 M::InsteadKnown,
                 0.2,
@@ -66,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.{losses}",
         fix: "Keep other threads off CPU {cpu}: {move_others}{reserve_cpu}",
-        workaround: Some("{prefer}; a larger ring or buffer absorbs {longest}, but adds latency"),
+        workaround: Some("{prefer_and}a larger ring or buffer absorbs {longest}, but adds latency"),
         wrong_if: STILL_WAITS,
         measure: "what ran instead, with scheduler tracepoints (as root)",
     },
@@ -83,6 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::MeanWait, SHORT_US, "longer waits are covered by another rule"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::Demand, 0.9, "below that, the thread has headroom"),
+            at_most(M::HigherPriority, MUCH_BUSIER, HELPER),
             at_least(M::SleepsPerSecond, 100.0, "below that, the cause is short_interruptions"),
             at_least(M::IdleCpus, 0.3, "below that, other CPUs have no room for those programs"),
         ],
@@ -111,6 +117,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_most(M::IdleMeanwhile, 0.5, IDLE_SOURCE),
             at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_most(M::HigherPriority, MUCH_BUSIER, HELPER),
             at_least(
                 M::SleepsOrKnowsPeers,
                 1.0,

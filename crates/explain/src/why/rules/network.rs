@@ -179,7 +179,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.7, "the program's threads have headroom"),
         ],
         symptoms: 0,
-        explained_by: &[],
+        // A faster reply only makes the client queue for the lock sooner.
+        explained_by: &[Cause::UserLock],
         gain: GainModel::OfConnections(&GainModel::StallRemoved(M::Held), M::Held, 0.3),
         then_limited_by: Next::Is("the peer, or the program's own CPU"),
         sentence: "Connection {connection} spends {held} of the time holding back small segments \

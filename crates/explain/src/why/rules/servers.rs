@@ -65,9 +65,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} spends {asleep_on_server} of the time waiting for replies from \
-                   {asked_server}: its connection carries one request at a time.{round_trip}",
-        fix: "Keep several requests in flight: pipeline them, or use more connections (and \
-              threads)",
+                   {asked_server}: its connection carries one request, or one batch, at a time.{round_trip}",
+        fix: "Keep more requests in flight: pipeline them (in larger batches), or use more \
+              connections (and threads)",
         workaround: Some(
             "make the peer faster, or use a closer one; to see what limits it: {watch_peer}",
         ),
@@ -149,8 +149,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
         sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
                    in {awaiting_servers} of the readings, a client's request was waiting for such \
-                   a reply.",
-        fix: "Find out why that server is slow: {watch_server}; or answer from a cache",
+                   a reply.{times_asked}",
+        fix: "{combine}Find out why that server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
             "if the server answers one request at a time, open more connections, or use more \
              servers",

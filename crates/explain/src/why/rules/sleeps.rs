@@ -32,7 +32,8 @@ const TAKE_SLEEP_OUT: &str = "Remove the sleep from the request path, or wait fo
 const CHILDREN_UNKNOWN: &str =
     "it is unknown how much of the child processes' CPU time is startup cost";
 const KEEP_PROCESSES: &str = "Keep processes running and pass them the work (a pool of workers, \
-                              FastCGI instead of CGI), or call a library instead of a command";
+                              FastCGI instead of CGI), call a library instead of a command, or \
+                              let clients keep their connections (pgbouncer for PostgreSQL)";
 const CHEAPER_START: &str = "posix_spawn or vfork instead of fork, and a small static executable, \
                              make each start cheaper";
 
@@ -209,10 +210,13 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} sleeps {in_pipe} of the time in {pipe}: the process at the \
                    other end reads more slowly than the program writes.",
         fix: "Write less (a lower log level), make the reader faster (lsof -p {pid} +E shows which \
-              process it is), or write from a dedicated thread that drops messages while the pipe \
-              is full",
-        workaround: Some("a larger pipe (F_SETPIPE_SZ) absorbs bursts"),
-        wrong_if: "with the output redirected to /dev/null, the rate rises by less than 10 %",
+              process it is), or write from a dedicated thread that drops messages while the \
+              buffer is full",
+        workaround: Some(
+            "a larger buffer absorbs bursts (F_SETPIPE_SZ for a pipe, SO_SNDBUF for a socket)",
+        ),
+        wrong_if: "with a reader that discards everything at once (for an output, /dev/null), the \
+                   rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {

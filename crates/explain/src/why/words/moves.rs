@@ -9,8 +9,12 @@ use std::collections::BTreeSet;
 /// Name prefixes of kernel threads that are bound to a CPU and cannot be moved.
 const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_"];
 
+/// Idle CPU time, in CPUs, that accounting cannot distinguish from zero.
+const NO_ROOM: f64 = 0.1;
+
 /// Placeholders of this module.
-pub(super) const NAMES: &[&str] = &["move_others", "reserve_cpu", "confined", "prefer"];
+pub(super) const NAMES: &[&str] =
+    &["move_others", "reserve_cpu", "confined", "prefer", "prefer_and"];
 
 pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     match name {
@@ -18,6 +22,10 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
         "reserve_cpu" => Some(reserve(facts, thread).unwrap_or_default()),
         "confined" => Some(confined(facts, thread)),
         "prefer" => Some(prefer(facts, thread)),
+        "prefer_and" => Some(match prefer(facts, thread) {
+            none if none.is_empty() => none,
+            some => some + "; ",
+        }),
         _ => None,
     }
 }
@@ -25,7 +33,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
 /// Returns advice on giving a thread a CPU of its own; `None` if its priority or the affinity of
 /// the program's threads makes it wait.
 fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
-    if yielding(facts, thread).or_else(|| pinned(facts, thread)).is_some() {
+    let is_full = facts.idle_cpus().is_some_and(|idle| idle < NO_ROOM);
+    if is_full || yielding(facts, thread).or_else(|| pinned(facts, thread)).is_some() {
         return None;
     }
     let cpu = thread.ran_on.first()?;
@@ -36,11 +45,15 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     ))
 }
 
-/// Returns the command that gives a thread priority over others on its CPU.
+/// Returns the command that gives a thread priority over others on its CPU; empty if these are
+/// mostly threads of the program itself, which would only wait instead.
 fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep, larger than the error of kernel accounting.
     const SLEEPS: f64 = 0.05;
     let tid = thread.tid;
+    if are_own(facts, &thread.ran_instead) {
+        return String::new();
+    }
     match thread.share_of(|state| state == ThreadState::Asleep) >= SLEEPS {
         true => format!(
             "sudo chrt -f -p 1 {tid} gives the thread priority over ordinary threads, which then \
@@ -55,11 +68,21 @@ fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
                 _ => (format!("sudo renice -n -10 -p {tid}"), "thread"),
             };
             format!(
-                "{command} gives the {who} a larger share of the CPU (do not use SCHED_FIFO: a \
-                 thread that never sleeps would starve the kernel threads on that CPU)"
+                "{command} gives the {who} a larger share of the CPU, though not against real-time \
+                 threads (do not use SCHED_FIFO: a thread that never sleeps would starve the kernel \
+                 threads on that CPU)"
             )
         }
     }
+}
+
+/// Returns whether most of the CPU time of these threads is that of the program's own.
+fn are_own(facts: &Facts<'_>, instead: &[RanInstead]) -> bool {
+    let family = &facts.observation.watched.pids;
+    let is_own = |one: &&RanInstead| one.pid.is_some_and(|pid| family.contains(&pid));
+    let all: f64 = instead.iter().map(|one| one.seconds).sum();
+    let own: f64 = instead.iter().filter(is_own).map(|one| one.seconds).sum();
+    2.0 * own > all
 }
 
 /// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
@@ -69,9 +92,12 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let Some(to) = list(all_cpus(facts).into_iter().filter(|other| *other != cpu)) else {
         return Some("the machine has no other CPU to move those threads to".to_owned());
     };
-    if let Some(other) = yielding(facts, thread).or_else(|| pinned(facts, thread)) {
+    let is_own = thread.ran_instead.is_empty() || are_own(facts, &thread.ran_instead);
+    let pinned = || pinned(facts, thread).filter(|_| is_own);
+    if let Some(other) = yielding(facts, thread).or_else(pinned) {
         return Some(other);
     }
+    let is_full = facts.idle_cpus().is_some_and(|idle| idle < NO_ROOM);
     let can_move = |one: &&RanInstead| {
         one.pid.is_some() && !BOUND.iter().any(|kernel| one.name.starts_with(kernel))
     };
@@ -80,7 +106,20 @@ pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Stri
     let family = &facts.observation.watched.pids;
     Some(match most.and_then(|one| Some((one, one.pid?))) {
         Some((one, pid)) if family.contains(&pid) => own(facts, thread, one, pid),
+        Some((one, pid)) if is_full => {
+            format!(
+                "no CPU is idle, so moving {0} (PID {pid}) makes other threads wait: stop it, \
+                 let it yield (sudo renice -n 19 -p {pid}, or a lower CPU weight of its cgroup), \
+                 or add CPUs",
+                one.name
+            )
+        }
         Some((one, pid)) => format!("sudo taskset -acp {to} {pid} moves {}", one.name),
+        None if is_full => "no CPU is idle, so moving them makes others wait: find them (ps -eLo \
+             psr,pcpu,ni,pid,comm --sort -pcpu), stop them or let them yield (sudo renice -n 19 -p \
+             PID), raise the CPU weight of the program's cgroup (cpu.weight, or cpu.shares) if it \
+             is low, or add CPUs"
+            .to_owned(),
         None => format!(
             "find them (ps -eLo psr,pcpu,pid,comm --sort -pcpu) and move them (sudo taskset -acp \
              {to} PID)"

@@ -61,11 +61,20 @@ fn place(function: &FunctionTime) -> String {
 
 /// Returns a sentence about idle threads with the same name as a busy thread; empty if there are
 /// none. In a server, they indicate that connections or flows are spread unevenly over the threads.
+/// Threads that wait for signals supervise others, and those of node are helpers of the only thread
+/// that runs the program.
 pub(super) fn idle_twins(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep waiting for input.
     const IDLE: f64 = 0.9;
+    const HELPED: [&str; 2] = ["node", "MainThread"];
+    if HELPED.contains(&thread.name.as_str()) {
+        return String::new();
+    }
+    let supervises =
+        |other: &ThreadActivity| other.asleep_on.iter().any(|sleep| sleep.on.contains("sig"));
     let is_idle = |other: &&ThreadActivity| {
         other.name == thread.name
+            && !supervises(other)
             && waits::time_in(other, Wait::Input).is_some_and(|share| share >= IDLE)
     };
     match facts.observation.threads.iter().filter(is_idle).count() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts about what the program waits for: peers, servers, locks.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Subject};
 use super::super::locks::{self, Owner};
+use super::super::measure::Measure;
 use super::super::{asked, requests, waits};
 use super::{label, percent};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
@@ -64,6 +65,38 @@ pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
 /// Returns whether the program is a Python interpreter, judging by its name.
 fn is_python(facts: &Facts<'_>) -> bool {
     facts.observation.watched.name.starts_with("python")
+}
+
+/// Returns how many requests the program sends to its servers for each request of a client, if
+/// these are several: they are then sent one after the other.
+fn times(facts: &Facts<'_>) -> Option<f64> {
+    /// Minimum number that cannot be due to a request in several segments.
+    const SEVERAL: f64 = 5.0;
+    let asked = Measure::AskedPerRequest.of(facts, Subject::Program)?;
+    Some(asked.value).filter(|asked| *asked >= SEVERAL)
+}
+
+/// Says how often the program queries its servers per request of a client; empty if hardly more
+/// than once.
+pub(super) fn times_asked(facts: &Facts<'_>) -> String {
+    times(facts).map_or_else(String::new, |asked| {
+        format!(
+            " It sends {} segments with data to its servers per segment from a client: probably \
+             that many queries, one after the other.",
+            asked.round()
+        )
+    })
+}
+
+/// Returns advice for a program that queries its servers several times per request; empty for
+/// others.
+pub(super) fn combine(facts: &Facts<'_>) -> &'static str {
+    match times(facts) {
+        Some(_) => {
+            "Combine the queries of each request (a join, a batch), or have several in flight. "
+        }
+        None => "",
+    }
 }
 
 /// Returns the command that diagnoses the server that the program queries.
