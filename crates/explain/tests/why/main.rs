@@ -4,6 +4,7 @@
 
 mod actions;
 mod arriving;
+mod avoidable;
 mod background;
 mod brief;
 mod calls;
