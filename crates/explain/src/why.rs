@@ -12,6 +12,7 @@
 //! Reading the data is left to `linerate-observe`, and printing to `linerate-report`.
 
 mod asked;
+mod called;
 mod collector;
 mod doubts;
 mod evidence;
@@ -19,6 +20,7 @@ mod facts;
 mod functions;
 mod gain;
 mod herd;
+mod kernel_parts;
 mod locks;
 mod losses;
 mod measure;
@@ -90,9 +92,10 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= worth);
     let Judged { held, suspects, doubtful, likely } = judge(facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
-    if let Some(unserved) = rest::unserved(facts) {
+    let is_found = held.iter().any(is_worth);
+    if let Some(unserved) = rest::unserved(facts).filter(|_| !is_found) {
         findings.insert(0, unserved);
-    } else if !held.iter().any(is_worth) {
+    } else if !is_found {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let probable = |cause| likely.iter().find(|likely| likely.rule.cause == cause);
         let doubtful = doubtful.map(|(held, cause)| (held, *cause, probable(*cause)));

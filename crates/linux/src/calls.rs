@@ -47,6 +47,42 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         sync SYS_sync;
 };
 
+/// Further system calls that a program may make for each packet although packets need none of them.
+#[cfg(target_pointer_width = "64")]
+const OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
+    Other:
+        rt_sigreturn SYS_rt_sigreturn, rt_sigprocmask SYS_rt_sigprocmask,
+        rt_sigaction SYS_rt_sigaction, tgkill SYS_tgkill, kill SYS_kill,
+        timer_settime SYS_timer_settime, timerfd_settime SYS_timerfd_settime,
+        setitimer SYS_setitimer, lseek SYS_lseek, statx SYS_statx,
+        readlinkat SYS_readlinkat, faccessat SYS_faccessat, getdents64 SYS_getdents64,
+        openat2 SYS_openat2, getrandom SYS_getrandom, clock_gettime SYS_clock_gettime,
+        gettimeofday SYS_gettimeofday, mprotect SYS_mprotect, brk SYS_brk, mremap SYS_mremap,
+        socket SYS_socket, bind SYS_bind, listen SYS_listen, shutdown SYS_shutdown,
+        getsockname SYS_getsockname, getpeername SYS_getpeername,
+        getsockopt SYS_getsockopt, setsockopt SYS_setsockopt, epoll_ctl SYS_epoll_ctl,
+        getpid SYS_getpid, getppid SYS_getppid, gettid SYS_gettid, getuid SYS_getuid,
+        geteuid SYS_geteuid, getcpu SYS_getcpu, getrusage SYS_getrusage, times SYS_times,
+        sched_getaffinity SYS_sched_getaffinity, sched_setaffinity SYS_sched_setaffinity,
+        exit SYS_exit, exit_group SYS_exit_group, pipe2 SYS_pipe2, dup SYS_dup,
+        eventfd2 SYS_eventfd2, set_robust_list SYS_set_robust_list, rseq SYS_rseq;
+};
+
+/// System calls of [`OTHER_CALLS`]' kind that exist on x86-64 but not on all architectures.
+#[cfg(target_arch = "x86_64")]
+const OLD_OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
+    Other:
+        open SYS_open, stat SYS_stat, fstat SYS_fstat, newfstatat SYS_newfstatat, lstat SYS_lstat, access SYS_access,
+        readlink SYS_readlink, creat SYS_creat, time SYS_time,
+        alarm SYS_alarm, arch_prctl SYS_arch_prctl;
+};
+
+#[cfg(not(target_pointer_width = "64"))]
+const OTHER_CALLS: &[(u64, &str, FirstArgument)] = &[];
+
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_OTHER_CALLS: &[(u64, &str, FirstArgument)] = &[];
+
 /// Empty on 32-bit architectures. There, the name of the kernel function in which a thread sleeps
 /// shows what the thread waits for.
 #[cfg(not(target_pointer_width = "64"))]
@@ -84,13 +120,23 @@ pub fn system_call(number: u64) -> Option<(&'static str, FirstArgument)> {
     calls.find(|(found, ..)| *found == number).map(|(_, name, first)| (*name, *first))
 }
 
+/// Returns the name of a system call on this architecture, including calls that neither wait for
+/// long nor move packets; `None` for rare ones.
+pub fn system_call_name(number: u64) -> Option<&'static str> {
+    let others = || OTHER_CALLS.iter().chain(OLD_OTHER_CALLS);
+    let other = || others().find(|(found, ..)| *found == number).map(|(_, name, _)| *name);
+    system_call(number).map(|(name, _)| name).or_else(other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn calls_have_names_and_each_number_one() {
-        let mut numbers: Vec<u64> = CALLS.iter().chain(OLD_CALLS).map(|call| call.0).collect();
+        let others = OTHER_CALLS.iter().chain(OLD_OTHER_CALLS);
+        let all = CALLS.iter().chain(OLD_CALLS).chain(others);
+        let mut numbers: Vec<u64> = all.map(|call| call.0).collect();
         numbers.extend(IO_PGETEVENTS);
         let count = numbers.len();
         numbers.sort_unstable();
@@ -102,6 +148,17 @@ mod tests {
             assert_eq!(futex, Some(("futex", FirstArgument::Futex)));
         }
     }
+
+    #[test]
+    fn calls_that_do_not_wait_have_names_but_are_no_place_to_sleep_in() {
+        if cfg!(target_pointer_width = "64") {
+            let number = libc::SYS_rt_sigreturn as u64;
+            assert_eq!(system_call_name(number), Some("rt_sigreturn"));
+            assert_eq!(system_call(number), None);
+            assert_eq!(system_call_name(libc::SYS_futex as u64), Some("futex"));
+        }
+    }
+
     /// System call numbers from 403 on are the same on all architectures except Alpha. The number
     /// of io_pgetevents differs between architectures.
     #[test]

@@ -5,7 +5,7 @@
 use crate::sampler::{CpuProfile, Extent, Sampler, ThreadId, ThreadProfile};
 use crate::threads::{Thread, Threads};
 use crate::tracing::{Traced, TracedThread, Tracing};
-use linerate_linux::{monotonic_ns, system_call};
+use linerate_linux::{monotonic_ns, system_call_name};
 use linerate_machine::Root;
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::why::{
@@ -180,8 +180,8 @@ fn ids(threads: &[Thread]) -> Vec<ThreadId> {
 }
 
 fn call_name(number: i64) -> String {
-    let known = u64::try_from(number).ok().and_then(system_call);
-    known.map_or_else(|| number.to_string(), |(name, _)| name.to_owned())
+    let known = u64::try_from(number).ok().and_then(system_call_name);
+    known.map_or_else(|| number.to_string(), str::to_owned)
 }
 
 fn lost_records(lost: u64) -> Unread {

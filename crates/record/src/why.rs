@@ -142,6 +142,24 @@ pub struct Observation {
 const FULL_UDP: [&str; 2] = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"];
 
 impl Observation {
+    /// Returns whether the program cannot have read most of the packets that are attributed to it
+    /// because it has a socket on an interface that received them: it used less CPU time per packet
+    /// than any program needs.
+    pub fn leaves_packets_unread(&self) -> bool {
+        /// CPU time per packet in seconds that no program gets below; batches out of a ring that is
+        /// mapped into memory take about 20 ns per packet.
+        const LEAST_S: f64 = 5e-9;
+        let Some(count) = self.packets.as_ref().filter(|count| count.packets > 0) else {
+            return false;
+        };
+        let on_cpu =
+            |thread: &ThreadActivity| thread.elapsed_s * thread.share_of(ThreadState::is_on_cpu);
+        let ended = self.ended_threads_cpus.unwrap_or(0.0) * self.elapsed_s;
+        let used_s = ended + self.threads.iter().map(on_cpu).sum::<f64>();
+        let is_of_interface = count.counter.ends_with(" rx_packets");
+        is_of_interface && !self.threads.is_empty() && used_s < LEAST_S * count.packets as f64
+    }
+
     /// Returns the number of datagrams that sockets in the program's network namespace dropped
     /// because their receive buffer was full or the memory limit for all UDP sockets was reached.
     pub fn full_udp_buffers(&self) -> u64 {

@@ -12,7 +12,7 @@ use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{
-    Cause, Observation, PacketCount, ProgramCounts, ThreadState, WhyFinding, WhyReport,
+    Cause, Observation, PacketCount, ProgramCounts, SocketKind, ThreadState, WhyFinding, WhyReport,
 };
 use linerate_record::{Figure, Tier};
 
@@ -22,7 +22,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let first = report.findings.first();
     let mut blocks = vec![
         watched(observation, style)
-            + &first.map_or_else(String::new, |first| answer(first, style))
+            + &first.map_or_else(String::new, |first| answer(first, observation, style))
             + &others(report.findings.get(1..).unwrap_or_default(), style),
         packets::packets(observation, detail, style),
         threads::threads(observation, detail, style),
@@ -31,7 +31,8 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     match detail {
         Detail::Screen | Detail::Brief => blocks.push(unread(observation, style)),
         Detail::Full => {
-            blocks.extend(report.findings.iter().skip(1).map(|one| answer(one, style)));
+            let others = report.findings.iter().skip(1);
+            blocks.extend(others.map(|one| answer(one, observation, style)));
             blocks.push(details::details(report, style));
         }
     }
@@ -104,7 +105,7 @@ fn watched(observation: &Observation, style: &Style) -> String {
 }
 
 /// Formats a finding in full.
-fn answer(finding: &WhyFinding, style: &Style) -> String {
+fn answer(finding: &WhyFinding, observation: &Observation, style: &Style) -> String {
     let paint = match finding.cause {
         Cause::NothingWrong => Paint::Good,
         _ => Paint::Warning,
@@ -115,7 +116,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
     };
     let mut text = labelled("finding", paint, &clean(&claim), style);
     if finding.cause.is_removable() {
-        text += &line("gain", &gain(finding), style);
+        text += &line("gain", &gain(finding, observation), style);
     }
     if let Some(fix) = &finding.fix {
         let label = if finding.cause == Cause::CannotTell { "next" } else { "do" };
@@ -132,7 +133,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
 }
 
 /// Formats the predicted gain from removing the cause.
-fn gain(finding: &WhyFinding) -> String {
+fn gain(finding: &WhyFinding, observation: &Observation) -> String {
     let percent = &finding.gain.percent;
     let then = finding.gain.then_limited_by.as_deref();
     let then = then.map_or_else(String::new, |then| format!("; the next limit is {then}"));
@@ -141,7 +142,9 @@ fn gain(finding: &WhyFinding) -> String {
             let tier = if percent.tier == Tier::Model { ", model" } else { "" };
             let is_ratio = is_open(percent) || is_multiple(percent);
             let plus = if is_ratio { ": " } else { " +" };
-            let rate = finding.cause.rate();
+            // A program that captures packets has no requests.
+            let captures = observation.sockets.iter().any(|one| one.kind == SocketKind::Packet);
+            let rate = if captures { "throughput" } else { finding.cause.rate() };
             format!("{rate}{plus}{}{tier}{then}", gain_value(percent))
         }
         None => format!("not predicted: {}{then}", crate::value::reason(percent)),
@@ -161,6 +164,13 @@ fn is_open(percent: &Figure) -> bool {
 fn is_multiple(percent: &Figure) -> bool {
     const MULTIPLE: f64 = 900.0;
     percent.low.is_some_and(|low| low >= MULTIPLE)
+}
+
+/// Returns whether the ends of a prediction's interval, as factors of the rate, are so far apart
+/// that the high end says nothing.
+fn is_unbounded(low: f64, high: f64) -> bool {
+    const FACTOR: f64 = 10.0;
+    100.0 + high >= FACTOR * (100.0 + low)
 }
 
 /// Formats a gain with its interval: `94 % (47 to 103 %)`.
@@ -191,6 +201,9 @@ fn gain_value(percent: &Figure) -> String {
         }
         (Some(low), None) => format!("{} % or more", whole(low)),
         (Some(low), Some(high)) if whole(low) == whole(high) => format!("{} %", whole(value)),
+        (Some(low), Some(high)) if is_unbounded(low, high) => {
+            format!("{} % (at least {} %, upper bound unknown)", whole(value), whole(low))
+        }
         (Some(low), Some(high)) => {
             format!("{} % ({} to {} %)", whole(value), whole(low), whole(high))
         }
@@ -226,6 +239,10 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
         1..FEW => {
             let few = format!("- ({packets} packets are too few for per-packet costs)");
             text += &line("per packet", &few, style);
+        }
+        _ if observation.leaves_packets_unread() => {
+            let unread = "- (the program used too little CPU time to have read these packets)";
+            text += &line("per packet", unread, style);
         }
         _ => text += &line("per packet", &costs(observation, packets as f64), style),
     }
@@ -364,6 +381,8 @@ mod tests {
         assert_eq!(open(1900.0, 9900.0), "20 times the rate or more");
         assert_eq!(gain(1900.0, 3200.0, 4900.0), "20 to 50 times the rate");
         assert_eq!(gain(567.0, 567.0, 567.2), "567 %");
+        assert_eq!(gain(19.0, 182.0, 9900.0), "182 % (at least 19 %, upper bound unknown)");
+        assert_eq!(gain(300.0, 1500.0, 1800.0), "1,500 % (300 to 1,800 %)");
         assert_eq!(gain(0.0, 0.0, 58.0), "0 to 58 %");
         assert_eq!(open(0.0, 3200.0), "possibly many times the rate");
     }

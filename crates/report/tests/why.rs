@@ -234,6 +234,31 @@ fn the_answer_fits_on_a_screen() {
 }
 
 #[test]
+fn a_capture_program_has_not_read_what_its_interface_received() {
+    let with = |on_cpu: f64| {
+        let mut report = example();
+        let seen = &mut report.observation;
+        (seen.watched.name, seen.program) = ("tcpdump".to_owned(), None);
+        seen.threads = vec![thread("tcpdump", 1234, &[(User, on_cpu), (Asleep, 1.0 - on_cpu)])];
+        let counter = "v2 rx_packets".to_owned();
+        seen.packets = Some(PacketCount { packets: 100_302, bytes: None, counter });
+        report.findings[0].cause = Cause::WaitingForPeer;
+        why(&report, Detail::Brief, &PLAIN)
+    };
+    let asleep = with(0.0);
+    let words = "too little CPU time to have read these packets";
+    assert!(asleep.contains(words) && !asleep.contains("ns on CPU"), "{asleep}");
+    assert!(asleep.contains("throughput"), "{asleep}");
+    let is_of_program = |line: &&str| line.starts_with("program");
+    let row = asleep.lines().find(is_of_program).expect("a row");
+    assert!(!row.contains("100,302"), "{row}");
+    let reads = with(0.02);
+    assert!(reads.contains("ns on CPU") && !reads.contains(words), "{reads}");
+    let row = reads.lines().find(is_of_program).expect("a row");
+    assert!(row.contains("100,302"), "{row}");
+}
+
+#[test]
 fn details_have_everything_that_was_read() {
     let text = why(&example(), Detail::Full, &PLAIN);
     assert_golden("why-details.txt", &PLAIN, &text);

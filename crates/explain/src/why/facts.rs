@@ -291,6 +291,11 @@ impl<'a> Facts<'a> {
             && !is_dpdk
     }
 
+    /// Returns whether a thread has enough samples for the shares of its functions.
+    pub(super) fn has_enough_samples(&self, thread: &ThreadActivity) -> bool {
+        thread.samples >= SAMPLES_MIN
+    }
+
     /// Returns the fraction of a thread's samples that are in a group of functions.
     pub fn functions(&self, thread: &ThreadActivity, group: Group) -> Option<Estimate> {
         if thread.samples < SAMPLES_MIN || (group.is_kernel() && !self.has_kernel_samples()) {

@@ -67,7 +67,7 @@ impl Group {
 
     /// Returns whether a sampled function belongs to the group.
     pub fn holds(self, function: &FunctionTime) -> bool {
-        let is_of_kernel = function.file == KERNEL;
+        let is_of_kernel = is_of_kernel(function);
         let (class, part) = class_and_part(&function.name, file_name(function));
         let is_part = self == Self::UserLock || part == self.kind().1;
         is_of_kernel == self.is_kernel() && class == self.kind().0 && is_part
@@ -80,6 +80,16 @@ const KERNEL: &str = "kernel";
 /// Returns the name of a function's file, without its directory.
 pub(super) fn file_name(function: &FunctionTime) -> &str {
     function.file.rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns whether a function belongs to the kernel.
+pub(super) fn is_of_kernel(function: &FunctionTime) -> bool {
+    function.file == KERNEL
+}
+
+/// Returns the part of its cost class to which a function belongs, if the class has parts.
+pub(super) fn part(function: &FunctionTime) -> Option<&'static str> {
+    class_and_part(&function.name, file_name(function)).1
 }
 
 /// Returns whether a function belongs to a crypto library, judged by its file.
@@ -100,6 +110,16 @@ pub(super) fn may_be_handshake(function: &FunctionTime) -> bool {
 /// with a single purpose.
 pub(super) fn is_known(function: &FunctionTime) -> bool {
     !is_nameless(function) || class_of_file(file_name(function)).is_some()
+}
+
+/// Returns whether a function is the program's own work rather than work of a known kind, and has a
+/// name.
+pub(super) fn is_own_work(function: &FunctionTime) -> bool {
+    let file = file_name(function);
+    let is_named = !is_nameless(function) && !function.name.starts_with('[');
+    let is_library = file.contains(".so") && class_of_file(file).is_none();
+    let is_work = class_and_part(&function.name, file).0 == CostClass::Program;
+    is_named && is_work && !is_library && !is_of_kernel(function)
 }
 
 /// Returns whether a function has no symbol and is named by file and offset.

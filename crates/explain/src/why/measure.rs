@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures: the quantities that conditions in rules refer to.
 
+pub(super) mod avoidable;
 pub(super) mod connections;
 mod costs;
 mod counts;
@@ -373,6 +374,44 @@ pub enum Measure {
     HerdTime,
     /// CPU time used by the observer.
     Observer,
+    /// Fraction of samples in the largest part of the kernel that packets do not need.
+    KernelPart,
+    /// CPU time of that part as a whole, relative to the thread's CPU time.
+    KernelPartTime,
+    /// Fraction of samples in the program's own function that has most of them.
+    OwnFunction,
+    /// Fraction of system calls that neither pass packets nor wait, of the commonest purpose.
+    OtherCalls,
+    /// CPU time of these calls, relative to the thread's CPU time.
+    OtherCallTime,
+    /// Bytes received on TCP connections per call that reads.
+    BytesPerRead,
+    /// CPU time of calls that read, relative to the thread's CPU time.
+    ReadTime,
+    /// CPU time of threads that started and ended within the window, in CPUs.
+    BriefThreadsCpus,
+    /// Part of the program's CPU time used by such threads.
+    BriefThreadsShare,
+    /// CPU time saved without such threads, relative to that of the program.
+    BriefThreadsTime,
+    /// Reads and writes per datagram by a thread that receives datagrams in another way.
+    FileCalls,
+    /// CPU time of these calls, relative to the thread's CPU time.
+    FileCallTime,
+    /// CPU time in cryptographic functions per TCP connection opened, in milliseconds.
+    HandshakeMs,
+    /// Part by which segments of the busiest sending connection are smaller than the MTU allows.
+    SmallSegments,
+    /// Delivery rate times RTT of the busiest sending connection, relative to its congestion window.
+    WindowOfRate,
+    /// Its congestion window, relative to the round trips within the window of observation.
+    WindowOfRoundTrips,
+    /// Its minimum round-trip time, in milliseconds.
+    RoundTripMs,
+    /// Its round-trip time at the end, relative to the minimum.
+    SteadyRoundTrip,
+    /// Segments that it retransmitted.
+    RetransmittedByBusiest,
 }
 
 impl Measure {
@@ -382,6 +421,7 @@ impl Measure {
             .or_else(|| self.of_program(facts, subject))
             .or_else(|| self.of_packets(facts, subject))
             .or_else(|| self.of_tcp(facts, subject))
+            .or_else(|| self.of_avoidable(facts, subject))
     }
 
     fn of_thread<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {

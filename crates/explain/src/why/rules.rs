@@ -2,6 +2,7 @@
 //! The rules as data: for each cause, conditions with thresholds and their sources, the predicted
 //! gain, a fix, a workaround, and an observation that would disprove it.
 
+mod avoidable;
 mod cost;
 mod cpu;
 mod loss;
@@ -171,6 +172,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         .chain(sleeps::RULES)
         .chain(memory::RULES)
         .chain(cost::RULES)
+        .chain(avoidable::RULES)
 }
 
 /// Returns the subjects in a scope.

@@ -10,6 +10,7 @@ impl Measure {
     pub fn title(self) -> (&'static str, &'static str) {
         let of_time = self.title_of_time().or_else(|| self.title_of_waits());
         let of_time = of_time.or_else(|| self.title_of_wake_ups());
+        let of_time = of_time.or_else(|| self.title_of_avoidable());
         of_time.unwrap_or_else(|| self.title_of_packets())
     }
 
@@ -165,6 +166,35 @@ impl Measure {
             Self::HerdSleeps => ("their sleeps per received TCP segment", "ratio"),
             Self::HerdPerConnection => ("fraction of them woken per connection", "ratio"),
             Self::HerdTime => ("CPU time of wake-ups without a connection, estimated", "ratio"),
+            _ => return None,
+        })
+    }
+
+    fn title_of_avoidable(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::KernelPart => ("samples in a part of the kernel that can be avoided", "ratio"),
+            Self::KernelPartTime => ("CPU time of this part, estimated", "ratio"),
+            Self::BriefThreadsTime => ("CPU time of threads that ended, estimated", "ratio"),
+            Self::FileCalls => ("reads and writes per datagram, other than of sockets", "calls"),
+            Self::FileCallTime => ("CPU time of these calls, estimated", "ratio"),
+            Self::HandshakeMs => ("CPU time in cryptographic functions per connection", "ms"),
+            Self::OwnFunction => ("samples in one function of the program", "ratio"),
+            Self::OtherCalls => ("system calls of one other purpose", "ratio"),
+            Self::OtherCallTime => ("CPU time of these calls, estimated", "ratio"),
+            Self::BytesPerRead => ("bytes received per call that reads", "bytes"),
+            Self::ReadTime => ("CPU time of calls that read, estimated", "ratio"),
+            Self::BriefThreadsCpus => ("CPU time of threads that ended", "CPUs"),
+            Self::BriefThreadsShare => {
+                ("CPU time of threads that ended / CPU time of the program", "ratio")
+            }
+            Self::SmallSegments => ("1 - segment size / size that the MTU allows", "ratio"),
+            Self::WindowOfRate => ("delivery rate x round-trip time / congestion window", "ratio"),
+            Self::WindowOfRoundTrips => {
+                ("congestion window in segments / round trips observed", "ratio")
+            }
+            Self::RoundTripMs => ("minimum round-trip time", "ms"),
+            Self::SteadyRoundTrip => ("round-trip time / minimum, at the end", "ratio"),
+            Self::RetransmittedByBusiest => ("segments retransmitted", "segments"),
             _ => return None,
         })
     }

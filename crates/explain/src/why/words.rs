@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fills in the placeholders in rule texts.
 
+mod avoidable;
 mod evidence;
 mod faults;
 mod losses;
@@ -20,6 +21,7 @@ use super::locks;
 use super::measure::{Measure as M, fullest, stopped_by_peer};
 use super::requests;
 use super::waits::{self, Wait, longest_in};
+use linerate_record::stats::Estimate;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
 use linerate_record::why::{InterfaceCounts, QdiscCounts, ThreadActivity};
 
@@ -92,6 +94,7 @@ fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Stri
     of_subject(name, facts, subject)
         .or_else(|| of_thread(name, facts, subject))
         .or_else(|| of_measure(name, facts, subject))
+        .or_else(|| avoidable::value(name, facts, subject))
 }
 
 fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -316,13 +319,15 @@ enum Shown {
 
 fn of_measure<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
     let (measure, shown) = measure_named(name)?;
-    let value = measure.of(facts, subject)?.value;
+    let Estimate { value, high, .. } = measure.of(facts, subject)?;
     Some(match shown {
         Shown::Percent => format!("{} %", percent(value)),
         Shown::Calls => {
             let number = three_digits(value);
             let noun = if number == "1" { "system call" } else { "system calls" };
-            format!("{number} {noun}")
+            // Without privileges, only some of the calls are counted.
+            let bound = if high.is_infinite() { "at least " } else { "" };
+            format!("{bound}{number} {noun}")
         }
         Shown::Number if value >= 1000.0 => grouped(value.round() as u64),
         Shown::Number => three_digits(value),
@@ -410,6 +415,12 @@ fn servers_named(name: &str) -> Option<(M, Shown)> {
         "queued_for_servers" => (M::QueuedForServers, Number),
         "storage_per_client" => (M::StoragePerClient, Number),
         "awaiting_servers" => (M::AwaitingServers, Percent),
+        "kernel_part" => (M::KernelPart, Percent),
+        "own_function_share" => (M::OwnFunction, Percent),
+        "file_calls" => (M::FileCalls, Number),
+        "bytes_per_read" => (M::BytesPerRead, Number),
+        "brief_cpus" => (M::BriefThreadsCpus, Number),
+        "brief_share" => (M::BriefThreadsShare, Percent),
         "opening_to_servers" => (M::OpeningToServers, Percent),
         "herd" => (M::HerdThreads, Number),
         "herd_sleeps" => (M::HerdSleeps, Number),
@@ -443,6 +454,7 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
 pub(super) fn is_known(name: &str) -> bool {
     let lists = [
         NAMES,
+        avoidable::NAMES,
         faults::NAMES,
         losses::NAMES,
         moves::NAMES,

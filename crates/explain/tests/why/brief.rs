@@ -7,8 +7,8 @@ use crate::example::{cpu, functions, observation, socket, thread};
 use crate::seeds::{handshakes, protocols};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
-    self, CannotTell, ChildProcesses, ConnectionSetup, NothingWrong, PageFaults, SingleThread,
-    SocketBuffer, ThunderingHerd,
+    self, CannotTell, ChildProcesses, ConnectionSetup, CpuContention, NothingWrong, PageFaults,
+    SingleThread, SocketBuffer, ThunderingHerd,
 };
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};
 use linerate_record::why::{
@@ -84,6 +84,7 @@ fn connections_that_are_closed_unserved_are_not_a_cost_to_save() {
     assert_eq!(causes(&seen), [ConnectionSetup]);
     let aborted = [("TcpExt.TCPAbortOnData", 29_058), ("TcpExt.TCPAbortOnClose", 1_532)];
     seen.protocols.extend(protocols(&aborted));
+    seen.protocols.insert("Tcp.OutSegs".to_owned(), 5 * 113_693);
     let finding = explain(&seen).remove(0);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("30,590 were reset"), "{}", finding.sentence);
@@ -221,27 +222,37 @@ fn handshakes_are_known_by_the_names_of_functions() {
 }
 
 #[test]
-fn resets_of_connections_that_a_proxy_opens_turn_no_client_away() {
-    // haproxy with http-server-close resets each connection to a server after the reply.
+fn resets_of_connections_that_are_opened_here_or_served_turn_no_client_away() {
+    // haproxy with http-server-close resets each connection to a server after the reply, and a TLS
+    // client on this machine resets each connection that it closes before the server does.
     let mut seen = one_thread(40_000);
     let shares = [(User, 0.3), (Kernel, 0.65), (Interrupts, 0.04)];
     seen.threads[0].time = thread("haproxy", 100, &shares).time;
-    seen.sockets[1].remote = Some("10.0.0.2:4000".to_owned());
-    seen.sockets[1].local = "10.0.0.1:8301".to_owned();
-    seen.protocols.extend(protocols(&[("TcpExt.TCPAbortOnData", 40_000)]));
-    assert_eq!(explain(&seen)[0].cause, CannotTell);
-    let to_server = SocketCounts {
-        local: "10.0.0.1:45000".to_owned(),
-        remote: Some("10.0.0.3:80".to_owned()),
-        ..seen.sockets[1].clone()
-    };
-    seen.sockets.push(to_server);
+    seen.protocols
+        .extend(protocols(&[("TcpExt.TCPAbortOnData", 40_000), ("Tcp.OutSegs", 9 * 40_000)]));
     assert_eq!(explain(&seen)[0].cause, ConnectionSetup, "{}", explain(&seen)[0].sentence);
     // It turns clients away, too.
     seen.protocols.insert("TcpExt.TCPAbortOnData".to_owned(), 60_000);
     assert_eq!(explain(&seen)[0].cause, CannotTell, "{}", explain(&seen)[0].sentence);
-    // Its clients are on this machine, and opened the connections.
+    // Clients on other machines open the connections.
     seen.protocols.insert("TcpExt.TCPAbortOnData".to_owned(), 40_000);
-    seen.sockets[1].remote = Some("10.0.0.1:4000".to_owned());
+    seen.protocols.insert("Tcp.ActiveOpens".to_owned(), 0);
     assert_eq!(explain(&seen)[0].cause, CannotTell, "{}", explain(&seen)[0].sentence);
+    // Those that were seen got a reply.
+    seen.sockets[0].reads = Some(50);
+    seen.sockets[1].tcp.as_mut().unwrap().bytes_acked = 200;
+    assert_eq!(explain(&seen)[0].cause, ConnectionSetup, "{}", explain(&seen)[0].sentence);
+}
+
+#[test]
+fn connections_that_are_closed_unserved_come_after_a_cause_with_evidence() {
+    let mut seen = one_thread(113_693);
+    let counts = [("TcpExt.TCPAbortOnData", 113_000), ("Tcp.OutSegs", 5 * 113_693)];
+    seen.protocols.extend(protocols(&counts));
+    let with = |shares: &[_]| thread("nginx", 100, shares).time;
+    seen.threads[0].time = with(&[(Kernel, 0.64), (Waiting, 0.01), (Asleep, 0.35)]);
+    assert!(explain(&seen)[0].sentence.contains("limit"), "{}", explain(&seen)[0].sentence);
+    seen.threads[0].time = with(&[(Kernel, 0.5), (Waiting, 0.48), (Asleep, 0.02)]);
+    let finding = explain(&seen).remove(0);
+    assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
 }

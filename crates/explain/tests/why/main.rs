@@ -5,6 +5,7 @@
 mod actions;
 mod arriving;
 mod attempts;
+mod avoidable;
 mod background;
 mod brief;
 mod calls;

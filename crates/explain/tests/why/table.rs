@@ -80,6 +80,14 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
          often",
     ),
     ("interface", "IF"),
+    (
+        "kernel_part_fix",
+        "Depends on the part: merge the rules of `ip rule`; close packet sockets that see every \
+         packet (ss -0p); wait with epoll instead of select or poll; read random numbers in larger \
+         blocks; exempt packets from connection tracking (notrack); let the bridge learn \
+         addresses; use the TSC as clock source; remove audit rules; shorten the profile of the \
+         security module, the IPsec policies or the seccomp filter",
+    ),
     ("line_option", "--line RATE"),
     (
         "lock_fix",
@@ -92,6 +100,12 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ),
     ("no_quota", "write -1 to cpu.cfs_quota_us, or max to cpu.max, of the control group"),
     ("or_move_others", ""),
+    (
+        "other_calls_fix",
+        "Depends on the calls: find what sends signals; open files and sockets once; read the clock \
+         without a system call, or once per batch; ask for random numbers in blocks; set options \
+         once per socket",
+    ),
     ("pid", "PID"),
     ("program", "the program"),
     (

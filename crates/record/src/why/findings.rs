@@ -140,6 +140,15 @@ pub enum Cause {
     FirewallRules,
     /// Setting up connections dominates the CPU time.
     ConnectionSetup,
+    /// A part of the kernel that packets need not pass dominates the CPU time: policy routing rules,
+    /// packet sockets of other programs, select over many descriptors, a seccomp filter.
+    KernelOverhead,
+    /// Threads that end soon after their start, such as one per packet, dominate the CPU time.
+    BriefThreads,
+    /// TCP segments are far smaller than the interface's MTU allows.
+    SmallSegments,
+    /// The congestion window does not grow although no segment is lost: it is clamped.
+    CongestionWindow,
     /// The program's own packet processing uses all the CPU time.
     ProcessingCost,
     /// The traffic generator is at its limit.
@@ -157,7 +166,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the published order, without `Unknown`.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 55] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -204,6 +213,10 @@ impl Cause {
         Self::SoftwareCrypto,
         Self::FirewallRules,
         Self::ConnectionSetup,
+        Self::KernelOverhead,
+        Self::BriefThreads,
+        Self::SmallSegments,
+        Self::CongestionWindow,
         Self::ProcessingCost,
         Self::GeneratorLimit,
         Self::ObserverLimit,
@@ -260,6 +273,10 @@ impl Cause {
             Self::SoftwareCrypto => "software_crypto",
             Self::FirewallRules => "firewall_rules",
             Self::ConnectionSetup => "connection_setup",
+            Self::KernelOverhead => "kernel_overhead",
+            Self::BriefThreads => "brief_threads",
+            Self::SmallSegments => "small_segments",
+            Self::CongestionWindow => "congestion_window",
             Self::ProcessingCost => "processing_cost",
             Self::GeneratorLimit => "generator_limit",
             Self::ObserverLimit => "observer_limit",

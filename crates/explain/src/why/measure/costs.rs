@@ -3,6 +3,7 @@
 //! as its lowest, most likely and highest value. Unless stated otherwise, costs were measured on
 //! Linux 6.18 under KVM (EPYC), in runs with and without the events.
 
+use super::super::called;
 use super::super::facts::{Facts, counted};
 use super::counts::{bytes, children_cpus};
 use linerate_record::Figure;
@@ -104,12 +105,13 @@ pub(super) fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Esti
     Some(at_most_all(at(counted(events, used)?, cost)))
 }
 
-/// Returns the cost of a thread's system calls. Without privileges, this is a lower bound based on
-/// its I/O calls.
+/// Returns the cost of a thread's system calls that pass packets or wait for them, which is what
+/// batches save; `None` without privileges, because then only some of the calls are counted.
 pub(super) fn calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread)?.value * thread.elapsed_s;
-    let calls = thread.system_calls.or(thread.io_calls)?;
-    Some(at_most_all(at(counted(calls, on_cpu)?, call_s(facts))))
+    let calls = counted(thread.system_calls?, on_cpu)?;
+    let of_packets = calls.scale(called::share_of_packets(facts).unwrap_or(1.0));
+    Some(at_most_all(at(of_packets, call_s(facts))))
 }
 
 /// Returns the cost of the packets that the program's connections sent beyond the number that

@@ -68,10 +68,10 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
     all.is_some_and(|cost| cost.value >= MATTERS)
 }
 
-/// Returns the numbers of connections accepted in the network namespace, and of those reset because
-/// data was unread or still arriving; `None` if the latter are few, or no socket listens. The
-/// connections that the program opened itself are left out: proxies reset those that they close
-/// before the server does.
+/// Returns the numbers of connections accepted in the network namespace, and of those closed without
+/// a reply and reset because data was unread or still arriving; `None` if the latter are few, or no
+/// socket listens. Connections that were opened in the namespace are left out: their own end may
+/// have reset them, as proxies do with those to servers and TLS clients with those that they close.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     /// Minimum number of such connections per second, and per accepted connection.
     const PER_S: f64 = 5.0;
@@ -79,25 +79,45 @@ pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
     let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();
     let accepted = facts.protocol("Tcp.PassiveOpens").filter(|accepted| *accepted > 0)?;
-    let aborted = aborted.saturating_sub(opened_itself(facts, accepted));
-    let mut sockets = facts.observation.sockets.iter();
-    let listens = sockets.any(|one| one.kind == SocketKind::TcpListen);
-    let is_many = aborted as f64 >= (PER_S * facts.elapsed()).max(SHARE * accepted as f64);
-    (listens && is_many).then_some((accepted, aborted))
+    if !have_room_for_replies(facts, accepted) {
+        // Both ends may be here, but one reset per connection is enough to close it.
+        let aborted = aborted.min(accepted);
+        return is_many(facts, aborted, accepted, PER_S, SHARE).then_some((accepted, aborted));
+    }
+    let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
+    let aborted = aborted.saturating_sub(opened);
+    let is_many = is_many(facts, aborted, accepted, PER_S, SHARE);
+    (is_many && !were_served(facts)).then_some((accepted, aborted))
 }
 
-/// Returns how many connections the program opened at most; 0 if it has none, as far as seen. Those
-/// of its clients are left out if they are on the same machine.
-fn opened_itself(facts: &Facts<'_>, accepted: u64) -> u64 {
-    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
-    let is_local = |socket: &SocketCounts| {
-        socket.peer_pid.is_some()
-            || socket.remote.as_deref().is_some_and(|remote| host(remote) == host(&socket.local))
-    };
-    let (from, to): (Vec<_>, Vec<_>) =
-        facts.connections().partition(|socket| is_accepted(facts, socket));
-    let active = facts.protocol("Tcp.ActiveOpens").filter(|_| !to.is_empty()).unwrap_or(0);
-    active.saturating_sub(if from.into_iter().any(is_local) { accepted } else { 0 })
+/// Returns whether the program listens, and connections were closed in this way often enough to
+/// matter.
+fn is_many(facts: &Facts<'_>, aborted: u64, accepted: u64, per_s: f64, share: f64) -> bool {
+    let mut sockets = facts.observation.sockets.iter();
+    let listens = sockets.any(|one| one.kind == SocketKind::TcpListen);
+    listens && aborted as f64 >= (per_s * facts.elapsed()).max(share * accepted as f64)
+}
+
+/// Returns whether the segments sent in the network namespace suffice for a reply on each accepted
+/// connection, if both of its ends are there. A connection that is closed unserved has a handshake
+/// of three, a request and a reset.
+fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
+    const UNSERVED: u64 = 6;
+    let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
+    let sent = facts.protocol("Tcp.OutSegs").filter(|sent| *sent > 0);
+    opened < accepted || sent.is_none_or(|sent| sent > UNSERVED * accepted)
+}
+
+/// Returns whether most accepted connections that were seen, but ended within the window, sent a
+/// reply to what they received.
+fn were_served(facts: &Facts<'_>) -> bool {
+    let most = facts.observation.sockets.iter().filter_map(|one| one.reads).max();
+    let is_brief = |one: &&SocketCounts| one.reads < most && is_accepted(facts, one);
+    let tcps = facts.observation.sockets.iter().filter(is_brief).filter_map(|it| it.tcp.as_ref());
+    let asked: Vec<bool> =
+        tcps.filter(|tcp| tcp.bytes_received > 0).map(|tcp| tcp.bytes_acked > 0).collect();
+    let served = asked.iter().filter(|served| **served).count();
+    served > 0 && 2 * served >= asked.len()
 }
 
 /// Returns whether all threads were observed. Others may have set connections up, too.

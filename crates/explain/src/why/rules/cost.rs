@@ -35,6 +35,8 @@ const SPECIFIC: &[Cause] = &[
     Cause::FalseSharing,
     Cause::OneReceiveCpu,
     Cause::DescriptorLimit,
+    Cause::KernelOverhead,
+    Cause::BriefThreads,
 ];
 
 const FULL: &str = "fully busy, within the 10 % error of kernel accounting";
@@ -82,11 +84,13 @@ pub(super) const RULES: &[Rule] = &[
             Cause::ConnectionSetup,
             Cause::FirewallRules,
             Cause::KernelLock,
+            Cause::KernelOverhead,
+            Cause::BriefThreads,
         ],
         gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 2.0]),
         then_limited_by: Next::Is("the kernel's cost per packet"),
         sentence: "Thread {thread} makes {calls} {per_packet} and spends {kernel} of \
-                   its CPU time in the kernel.",
+                   its CPU time in the kernel.{other_calls_too}",
         fix: "Send and receive in batches, with sendmmsg and recvmmsg, UDP_SEGMENT or io_uring",
         workaround: None,
         wrong_if: "with 32 packets per call, the rate rises by less than 5 %",

@@ -242,7 +242,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         symptoms: 2,
-        explained_by: &[Cause::CpuQuota],
+        explained_by: &[Cause::CpuQuota, Cause::KernelOverhead],
         gain: GainModel::CostRemoved(M::ForeignOfRun, [0.5, 1.0, 1.5]),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Interrupts and softirqs took {interrupts} of the time while thread {thread} was \

@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::ChildProcesses],
+        explained_by: &[Cause::ChildProcesses, Cause::BriefThreads],
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of the CPU time: \
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::ChildProcesses],
+        explained_by: &[Cause::ChildProcesses, Cause::BriefThreads],
         gain: GainModel::CostRemoved(M::Functions(Group::PageFault), [0.4, 0.9, 1.2]),
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Thread {thread} spends {page_fault} of its time in page faults and in mapping \

@@ -338,7 +338,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.3, "below that, the effect is negligible"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::SoftwareChecksum],
+        explained_by: &[Cause::SoftwareChecksum, Cause::SmallSegments],
         gain: GainModel::CostRemoved(M::SegmentTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("copying"),
         sentence: "The kernel passes {bytes_per_segment}-byte segments to {interface} one by one, \

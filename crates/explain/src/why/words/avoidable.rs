@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts about work that packets do not need.
+
+use super::super::called::{Called, most_others, share_of_packets};
+use super::super::facts::{Facts, Subject};
+use super::super::kernel_parts;
+use super::super::measure::Measure as M;
+use super::super::measure::avoidable::{own_function, small_segments};
+use super::super::measure::connections::always_sending;
+use super::{milliseconds, percent};
+use linerate_record::units::{grouped, three_digits};
+
+/// Placeholders that this module fills in.
+pub(super) const NAMES: &[&str] = &[
+    "other_calls",
+    "other_calls_fix",
+    "other_calls_too",
+    "kernel_part_does",
+    "kernel_part_fix",
+    "kernel_part_functions",
+    "own_function",
+    "handshake",
+    "mss",
+    "full_mss",
+    "mss_factor",
+    "cwnd",
+    "rtt",
+    "round_trips",
+];
+
+pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    match name {
+        "other_calls" => Some(other_calls(facts, most_others(facts)?)),
+        "other_calls_fix" => Some(most_others(facts)?.purpose.fix.to_owned()),
+        "other_calls_too" => Some(other_calls_too(facts).unwrap_or_default()),
+        "kernel_part_does" | "kernel_part_fix" | "kernel_part_functions" => {
+            kernel_part(name, facts, subject)
+        }
+        "own_function" => Some(own_function(facts, facts.thread(subject)?)?.name.clone()),
+        "handshake" => Some(milliseconds(M::HandshakeMs.of(facts, subject)?.value)),
+        "mss" => Some(grouped(u64::from(small_segments(facts)?.0.mss))),
+        "full_mss" => Some(grouped(small_segments(facts)?.1 as u64)),
+        "mss_factor" => {
+            let (tcp, full) = small_segments(facts)?;
+            Some(three_digits(full / f64::from(tcp.mss)))
+        }
+        "cwnd" => Some(always_sending(facts)?.1.cwnd.to_string()),
+        "rtt" => Some(milliseconds(1e3 * always_sending(facts)?.1.rtt_s)),
+        "round_trips" => {
+            let (_, tcp) = always_sending(facts).filter(|(_, tcp)| tcp.rtt_s > 0.0)?;
+            Some(grouped((facts.elapsed() / tcp.rtt_s) as u64))
+        }
+        _ => None,
+    }
+}
+
+fn other_calls(facts: &Facts<'_>, called: Called) -> String {
+    format!(
+        "{} {} times per second{}: {} % of its system calls are for that",
+        called.purpose.does,
+        grouped((called.times as f64 / facts.elapsed()) as u64),
+        per_packet(facts, called),
+        percent(called.share)
+    )
+}
+
+/// Returns in brackets how often a program makes calls per packet; empty if packets are unknown.
+fn per_packet(facts: &Facts<'_>, called: Called) -> String {
+    match facts.packets_one_way().filter(|packets| *packets > 0) {
+        Some(packets) => {
+            format!(" ({} per packet)", three_digits(called.times as f64 / packets as f64))
+        }
+        None => String::new(),
+    }
+}
+
+/// Returns a sentence on the calls that batches do not save; empty if they are few.
+fn other_calls_too(facts: &Facts<'_>) -> Option<String> {
+    /// Minimum fraction of the calls.
+    const MATTERS: f64 = 0.1;
+    let of_packets = share_of_packets(facts).filter(|share| *share < 1.0 - MATTERS)?;
+    let named = most_others(facts)
+        .filter(|called| called.share >= MATTERS)
+        .map(|called| format!(", and it {}{}", called.purpose.does, per_packet(facts, called)));
+    Some(format!(
+        " Batches save only {} % of these calls: the others do not pass packets{}.",
+        percent(of_packets),
+        named.unwrap_or_default()
+    ))
+}
+
+fn kernel_part<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    let thread = facts.thread(subject)?;
+    let (part, _) = kernel_parts::largest(facts, thread)?;
+    Some(match name {
+        "kernel_part_does" => part.does.to_owned(),
+        "kernel_part_fix" => part.fix.to_owned(),
+        _ => {
+            let functions = kernel_parts::functions(thread, part);
+            let each =
+                functions.iter().map(|(name, share)| format!("{name} {} %", percent(*share)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    })
+}
