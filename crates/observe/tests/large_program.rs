@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory and time for the source lines of a program with 100 MB of debug information.
+//! Memory for the source lines of a program with 100 MB of debug information.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -12,7 +12,7 @@ use linerate_trial::Watch;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Names the program that this test profiles in a process of its own.
 const PROGRAM: &str = "LINERATE_TEST_LARGE_PROGRAM";
@@ -23,8 +23,6 @@ const UNITS: u32 = 120;
 const FUNCTIONS: u32 = 1500;
 /// Maximum resident memory of the profiler.
 const MOST_KIB: u64 = 100 << 10;
-/// Maximum time for the names and lines, with optimization.
-const MOST: Duration = Duration::from_secs(3);
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// `hot` is the function on line 2, with its loop on lines 3 and 4.
@@ -78,7 +76,7 @@ fn peak_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Profiles the program, and checks lines, memory and time.
+/// Profiles the program, and checks lines and memory.
 fn check(program: &str) {
     let request = ProfileRequest {
         target: ProfileTarget::Command(vec![program.into()]),
@@ -90,22 +88,19 @@ fn check(program: &str) {
         annotated: Annotated::Named("hot".to_owned()),
         has_timeline: false,
     };
-    let began = Instant::now();
     let found = match profile(&request, &Watch::unattended()) {
         Ok(found) => found,
         Err(ObserveError::NotSampled { reason, .. }) => return println!("SKIP: {reason}"),
         Err(error) => panic!("{error}"),
     };
-    let took = began.elapsed().saturating_sub(WINDOW);
     let annotated = found.annotated.unwrap();
     assert_eq!(annotated.no_lines, None);
     let of_loop = annotated.lines.iter().filter(|one| matches!(one.line.line, 3 | 4));
     let samples: u64 = of_loop.map(|one| one.samples).sum();
     assert!(samples * 10 > annotated.samples * 9, "{:?}", annotated.lines);
     let peak_kib = peak_kib();
-    println!("peak {peak_kib} KiB, {took:?} outside the window");
+    println!("peak {peak_kib} KiB");
     assert!(peak_kib < MOST_KIB, "{peak_kib} KiB");
-    assert!(cfg!(debug_assertions) || took < MOST, "{took:?}");
 }
 
 #[test]
