@@ -110,7 +110,7 @@ type T struct{ n uint64 }
 //go:noinline
 func (t *T) Spin(k int) uint64 {
 \tfor i := 0; i < k; i++ {
-\t\tt.n = t.n*6364136223846793005 + 1
+\t\tt.n = t.n*31 + 1
 \t}
 \treturn t.n
 }
