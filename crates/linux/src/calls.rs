@@ -72,7 +72,8 @@ const OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
 #[cfg(target_arch = "x86_64")]
 const OLD_OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Other:
-        open SYS_open, stat SYS_stat, fstat SYS_fstat, newfstatat SYS_newfstatat, lstat SYS_lstat, access SYS_access,
+        open SYS_open, stat SYS_stat, fstat SYS_fstat, newfstatat SYS_newfstatat,
+        lstat SYS_lstat, access SYS_access,
         readlink SYS_readlink, creat SYS_creat, time SYS_time,
         alarm SYS_alarm, arch_prctl SYS_arch_prctl;
 };

@@ -54,8 +54,9 @@ const PURPOSES: &[Purpose] = &[
         with: &[],
         does: "reads the clock with system calls",
         fix: "Use the TSC as clock source (current_clocksource in \
-              /sys/devices/system/clocksource/clocksource0), and call clock_gettime of the C library \
-              rather than syscall(2): then it makes no system call; or read the clock once per batch",
+              /sys/devices/system/clocksource/clocksource0), and call clock_gettime of the C \
+              library rather than syscall(2): then it makes no system call; or read the clock once \
+              per batch",
         weight: [0.1, 0.3, 2.0],
     },
     Purpose {

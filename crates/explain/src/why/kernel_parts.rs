@@ -61,8 +61,8 @@ const PARTS: &[KernelPart] = &[
         causes: 1.0,
         does: "the kernel's random number generator",
         fix: "Read random numbers in larger blocks (getrandom with 256 bytes or more), or seed a \
-              generator in the program with them; stdio reads 4096 bytes from /dev/urandom where 16 \
-              are wanted",
+              generator in the program with them; stdio reads 4096 bytes from /dev/urandom where \
+              16 are wanted",
     },
     KernelPart {
         name: "conntrack",

@@ -402,7 +402,7 @@ pub enum Measure {
     HandshakeMs,
     /// Part by which segments of the busiest sending connection are smaller than the MTU allows.
     SmallSegments,
-    /// Delivery rate times RTT of the busiest sending connection, relative to its congestion window.
+    /// Delivery rate times RTT of the busiest sending connection, over its congestion window.
     WindowOfRate,
     /// Its congestion window, relative to the round trips within the window of observation.
     WindowOfRoundTrips,

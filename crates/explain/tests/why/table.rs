@@ -102,9 +102,9 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("or_move_others", ""),
     (
         "other_calls_fix",
-        "Depends on the calls: find what sends signals; open files and sockets once; read the clock \
-         without a system call, or once per batch; ask for random numbers in blocks; set options \
-         once per socket",
+        "Depends on the calls: find what sends signals; open files and sockets once; read the \
+         clock without a system call, or once per batch; ask for random numbers in blocks; set \
+         options once per socket",
     ),
     ("pid", "PID"),
     ("program", "the program"),

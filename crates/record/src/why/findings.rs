@@ -140,8 +140,8 @@ pub enum Cause {
     FirewallRules,
     /// Setting up connections dominates the CPU time.
     ConnectionSetup,
-    /// A part of the kernel that packets need not pass dominates the CPU time: policy routing rules,
-    /// packet sockets of other programs, select over many descriptors, a seccomp filter.
+    /// A part of the kernel that packets need not pass dominates the CPU time: policy routing
+    /// rules, packet sockets of other programs, select over many descriptors, a seccomp filter.
     KernelOverhead,
     /// Threads that end soon after their start, such as one per packet, dominate the CPU time.
     BriefThreads,

@@ -73,6 +73,13 @@ impl Measure {
                 let per_s = Self::ConnectionsPerSecond.of(facts, subject)?.value;
                 (per_s > 0.0).then(|| crypto.scale(busy_ms / per_s))
             }
+            _ => self.of_sender(facts),
+        }
+    }
+
+    /// Measures of the busiest connection that always has data to send.
+    fn of_sender(self, facts: &Facts<'_>) -> Option<Estimate> {
+        match self {
             Self::SmallSegments => {
                 let (tcp, full) = small_segments(facts)?;
                 Some(Estimate::exactly(1.0 - f64::from(tcp.mss) / full))

@@ -72,8 +72,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::FileCallTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the calls that pass packets"),
         sentence: "Thread {thread} reads or writes something other than its sockets, a file, a \
-                   pipe or a device (about {file_calls} calls per datagram), and spends {kernel} of its CPU \
-                   time in the kernel.",
+                   pipe or a device (about {file_calls} calls per datagram), and spends {kernel} \
+                   of its CPU time in the kernel.",
         fix: "See which calls these are (strace -f -c -p {pid}, or sudo linerate why {pid}), and \
               remove them from the path of each packet: keep files open, write logs in blocks, ask \
               for random numbers with getrandom",
