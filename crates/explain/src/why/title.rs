@@ -154,6 +154,7 @@ impl Measure {
 
     fn title_of_wake_ups(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Self::BriefProcesses => ("processes that began and ended between two readings", "1/s"),
             Self::TakesTurns => (
                 "CPU time used by the program's other threads that share this CPU and wait on the \
                  same futex",
@@ -207,7 +208,6 @@ impl Measure {
             Self::CallsPerSecond => ("system calls", "1/s"),
             Self::BytesPerCall => ("bytes per system call", "bytes"),
             Self::MaxBytesPerCall => ("bytes per system call (upper bound)", "bytes"),
-            Self::BriefProcesses => ("processes that began and ended between two readings", "1/s"),
             Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),

@@ -106,7 +106,7 @@ fn this_function_has_its_line() {
 }
 
 /// Returns a program with line tables, and the file offsets of its debug sections.
-fn with_sections() -> (Vec<u8>, Vec<std::ops::Range<usize>>, std::ops::Range<u64>) {
+fn with_sections() -> WithSections {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), &["-g"]);
     let bytes = std::fs::read(&program).unwrap();
@@ -120,6 +120,9 @@ fn with_sections() -> (Vec<u8>, Vec<std::ops::Range<usize>>, std::ops::Range<u64
     (bytes.clone(), sections, function(&program, "outer"))
 }
 
+/// A program's bytes, its sections with debug information, and the addresses of a function.
+type WithSections = (Vec<u8>, Vec<std::ops::Range<usize>>, std::ops::Range<u64>);
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
@@ -128,9 +131,7 @@ proptest! {
                                         1..30),
         length in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        static PROGRAM: std::sync::OnceLock<(
-            Vec<u8>, Vec<std::ops::Range<usize>>, std::ops::Range<u64>
-        )> = std::sync::OnceLock::new();
+        static PROGRAM: std::sync::OnceLock<WithSections> = std::sync::OnceLock::new();
         let (bytes, sections, function) = PROGRAM.get_or_init(with_sections);
         let mut bytes = bytes.clone();
         for (section, at, byte) in damage {
@@ -147,7 +148,7 @@ proptest! {
         std::fs::write(file.path(), &bytes).unwrap();
         let lines = Lines::read(&File::open(file.path()).unwrap(), function.clone());
         if let Ok(lines) = lines {
-            let _ = function.clone().map(|address| lines.of(address)).count();
+            function.clone().for_each(|address| drop(lines.of(address)));
         }
     }
 }
