@@ -293,9 +293,9 @@ fn starved(worker: &WorkerReport) -> f64 {
 }
 
 /// Returns the finding for interfaces that accept packets more slowly than the path could send
-/// them; `None` if there are none. Workers of the last segment have no ring behind them, so they wait for nothing
-/// else. A worker that also waits for packets is not limited by its interface: bursts fill the
-/// interface's queue for a moment, even at a low rate.
+/// them; `None` if there are none. Workers of the last segment have no ring behind them, so they
+/// wait for nothing else. A worker that also waits for packets is not limited by its interface:
+/// bursts fill the interface's queue for a moment, even at a low rate.
 fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<Finding> {
     let sends = run.interfaces.iter().filter(|interface| interface.sent.is_some());
     let names: Vec<&str> = sends.map(|interface| interface.interface.as_str()).collect();

@@ -148,9 +148,9 @@ fn interrupts(host: &Host) -> Option<Observation> {
     let movable = reaching.iter().filter(|one| one.is_movable);
     let numbers: Vec<u32> = movable.map(|one| one.number).collect();
     if numbers.is_empty() {
-        let sentence = "these are managed interrupts: the kernel sets their affinity, and user space \
-                        cannot change it; isolcpus=managed_irq keeps those of storage queues off \
-                        isolated CPUs where possible";
+        let sentence = "these are managed interrupts: the kernel sets their affinity, and user \
+                        space cannot change it; isolcpus=managed_irq keeps those of storage queues \
+                        off isolated CPUs where possible";
         return Some(DATA_PLANE.fact(NAME, value, sentence));
     }
     let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings of a network namespace (/proc/sys/net). The kernel shows those of the namespace in
-//! which a file is opened, also to whoever reads that file later.
+//! which a file is opened, also to a process that reads that file later.
 
 use super::Network;
 use std::ffi::CStr;

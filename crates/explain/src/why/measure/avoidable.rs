@@ -148,7 +148,7 @@ fn file_calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
 }
 
 /// Returns the part of a thread's CPU time that calls take if they are this fraction of all calls
-/// and each takes so many times as long as one of the others, given the kernel's part of the CPU
+/// and each takes `weight` times as long as one of the others, given the kernel's part of the CPU
 /// time.
 fn of_kernel(kernel: Estimate, calls: f64, weight: [f64; 3]) -> Estimate {
     /// A thread always does some other work too.

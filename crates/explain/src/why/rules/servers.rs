@@ -65,7 +65,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreInFlight,
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} spends {asleep_on_server} of the time waiting for replies from \
-                   {asked_server}: its connection carries one request, or one batch, at a time.{round_trip}",
+                   {asked_server}: its connection carries one request, or one batch, at a \
+                   time.{round_trip}",
         fix: "Keep more requests in flight: pipeline them (in larger batches), or use more \
               connections (and threads)",
         workaround: Some(

@@ -68,9 +68,9 @@ fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
                 _ => (format!("sudo renice -n -10 -p {tid}"), "thread"),
             };
             format!(
-                "{command} gives the {who} a larger share of the CPU, though not against real-time \
-                 threads (do not use SCHED_FIFO: a thread that never sleeps would starve the kernel \
-                 threads on that CPU)"
+                "{command} gives the {who} a larger share of the CPU, though not against \
+                 real-time threads (do not use SCHED_FIFO: a thread that never sleeps would starve \
+                 the kernel threads on that CPU)"
             )
         }
     }
