@@ -101,12 +101,16 @@ fn is_many(facts: &Facts<'_>, aborted: u64, accepted: u64, per_s: f64, share: f6
 
 /// Returns whether the segments sent in the network namespace suffice for a reply on each accepted
 /// connection, if both of its ends are there. A connection that is closed unserved has a handshake
-/// of three, a request and a reset.
+/// of three, a request, a reset, and perhaps a segment that crosses it; some connections, which are
+/// served, have more.
 fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
-    const UNSERVED: u64 = 6;
+    const UNSERVED: f64 = 6.0;
+    const SOME_SERVED: f64 = 7.0;
     let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
     let sent = facts.protocol("Tcp.OutSegs").filter(|sent| *sent > 0);
-    opened < accepted || sent.is_none_or(|sent| sent > UNSERVED * accepted)
+    let each = sent.map(|sent| sent as f64 / accepted as f64);
+    let most = if were_served(facts) { UNSERVED } else { SOME_SERVED };
+    opened < accepted || each.is_none_or(|each| each > most)
 }
 
 /// Returns whether most accepted connections that were seen, but ended within the window, sent a
