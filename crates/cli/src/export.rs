@@ -118,7 +118,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
     })
 }
 
-/// Returns whether a text that is no record is a path file: TOML with a table that every path has.
+/// Returns whether a text is a path file: TOML with a table that paths have.
 fn is_path_file(text: &str) -> bool {
     text.lines().any(|line| matches!(line.trim(), "[source]" | "[[stage]]"))
 }
