@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Release artifacts under `target/dist`: static binaries with checksums, completions and man
+//! Release artifacts under `target/packages`: static binaries with checksums, completions and man
 //! pages, a Debian package and an RPM package. Those that this machine cannot build are reported as
 //! skipped. Programs and packages are tested in otherwise empty root directories.
 
@@ -10,7 +10,8 @@ use crate::outcome::judge;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const FOLDER: &str = "target/dist";
+/// Folder of the products. Cargo keeps the intermediate files of the profile in `target/dist`.
+const FOLDER: &str = "target/packages";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
@@ -20,6 +21,8 @@ struct Target {
     triple: &'static str,
     /// C compilers for the target, one of which must be installed.
     compilers: &'static [&'static str],
+    /// Debian package with one of these compilers.
+    compiler_package: &'static str,
     /// Architecture names used by Debian and by rpm.
     packaged: [&'static str; 2],
 }
@@ -28,11 +31,13 @@ const TARGETS: [Target; 2] = [
     Target {
         triple: "x86_64-unknown-linux-musl",
         compilers: &["musl-gcc"],
+        compiler_package: "musl-tools",
         packaged: ["amd64", "x86_64"],
     },
     Target {
         triple: "aarch64-unknown-linux-musl",
         compilers: &["aarch64-linux-musl-gcc", "aarch64-linux-gnu-gcc"],
+        compiler_package: "gcc-aarch64-linux-gnu",
         packaged: ["arm64", "aarch64"],
     },
 ];
@@ -50,20 +55,26 @@ const BARE: [&[&str]; 4] = [
 /// # Errors
 /// Returns an error if a build fails, or if a program does not work in a bare root directory.
 pub(crate) fn run() -> Result<(), String> {
+    let compilers = TARGETS.map(|target| (compiler(&target), target));
+    for (found, target) in &compilers {
+        match found {
+            Ok(compiler) => println!("{}: compiler {compiler}", target.triple),
+            Err(lacking) => println!("SKIP: {}: {lacking}", target.triple),
+        }
+    }
+    if compilers.iter().all(|(found, _)| found.is_err()) {
+        return Err("nothing can be built: install what one of the targets lacks".to_owned());
+    }
     let folder = root().join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| cannot(&folder, &error))?;
     }
     make(&folder)?;
     let mut archives = Vec::new();
-    for target in &TARGETS {
-        match compiler(target) {
-            Ok(compiler) => archives.extend(of_target(target, compiler, &folder)?),
-            Err(why) => println!("SKIP: {}: {why}", target.triple),
+    for (found, target) in &compilers {
+        if let Ok(compiler) = found {
+            archives.extend(of_target(target, compiler, &folder)?);
         }
-    }
-    if archives.is_empty() {
-        return Err("no target could be built".to_owned());
     }
     let names: Vec<&str> = archives.iter().map(String::as_str).collect();
     let mut sums = program("sha256sum", &names);
@@ -76,17 +87,51 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a target's C compiler. The error states what is missing.
+/// Returns a target's C compiler. The error states everything that is missing, and the commands
+/// that install it.
 fn compiler(target: &Target) -> Result<&'static str, String> {
     let installed = output(program("rustup", &["target", "list", "--installed"]))?;
     let installed = String::from_utf8_lossy(&installed);
-    if !installed.lines().any(|line| line == target.triple) {
-        return Err(format!("not installed; rustup target add {}", target.triple));
-    }
+    let has_library = installed.lines().any(|line| line == target.triple);
     let is_there = |name: &&&str| output(program(name, &["--version"])).is_ok();
     let found = target.compilers.iter().find(is_there).copied();
-    found.ok_or_else(|| format!("no C compiler; install one of {}", target.compilers.join(", ")))
+    found.filter(|_| has_library).ok_or_else(|| lacking(target, has_library, found.is_some()))
 }
+
+/// Describes what a target lacks, and how to install it.
+fn lacking(target: &Target, has_library: bool, has_compiler: bool) -> String {
+    let library = || format!("rustup target add {}", target.triple);
+    let compiler = || {
+        format!(
+            "a C compiler: {} (Debian: sudo apt-get install {})",
+            target.compilers.join(" or "),
+            target.compiler_package
+        )
+    };
+    let parts = [(!has_library).then(library), (!has_compiler).then(compiler)];
+    format!("needs {}", parts.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+}
+
+/// README of the archives and packages, which do not contain the pages that the repository's README
+/// refers to.
+const README: &str = "\
+# linerate
+
+linerate finds out why packet software misses line rate, and fixes it.
+
+    linerate why --demo      an example, without root: a program that loses packets
+    linerate why PID         why a running program misses line rate
+    linerate example         write an example path, edge.toml, and its capture
+    linerate tune edge.toml  find the bottleneck of the path, and a better mapping
+    linerate doctor          what this machine can measure, and what unlocks the rest
+
+The program is statically linked: copy it to any directory of PATH. `linerate --help` lists the
+commands, `linerate COMMAND --help` describes every option with examples, and `man linerate` has the
+same, if the manual pages are installed (in the archive, they are in man1, and the completions of
+shells in completions).
+
+Licence: MIT or Apache-2.0, at your option.
+";
 
 /// Builds and packages for one target, and returns the names of its archives.
 fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<String>, String> {
@@ -107,7 +152,8 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     let packed = folder.join(&stem);
     make(&packed)?;
     fs::copy(&built, packed.join("linerate")).map_err(|error| cannot(&built, &error))?;
-    for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+    write(&packed.join("README.md"), README.as_bytes())?;
+    for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), packed.join(file)).map_err(|e| cannot(&packed, &e))?;
     }
     // The completions and man pages are the same for every processor, but only a program built for
@@ -226,4 +272,26 @@ fn write(file: &Path, text: &[u8]) -> Result<(), String> {
 
 fn cannot(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_target_lacks_is_named_with_its_command() {
+        let [here, other] = &TARGETS;
+        assert_eq!(
+            lacking(here, false, false),
+            "needs rustup target add x86_64-unknown-linux-musl and a C compiler: musl-gcc (Debian: \
+             sudo apt-get install musl-tools)"
+        );
+        let needed = lacking(other, true, false);
+        assert!(!needed.contains("rustup") && needed.contains("gcc-aarch64-linux-gnu"), "{needed}");
+    }
+
+    #[test]
+    fn the_packed_readme_refers_to_no_file_that_is_not_packed() {
+        assert!(!README.contains("](") && !README.contains("docs/"), "{README}");
+    }
 }

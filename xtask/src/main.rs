@@ -60,8 +60,9 @@ usage: cargo xtask COMMAND
                 end of a figure's name if the commands print a record, or a column number if they
                 print a table; {seed} in a command is replaced by the number of the pair
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
-                pages, a Debian and an RPM package in target/dist, and test them in bare root
-                directories
+                pages, a Debian and an RPM package in target/packages, and test them in bare
+                root directories; needs rustup targets and cross compilers, and names those that
+                are missing before it builds
   schema        generate docs/schema from the program
   fixtures [KIND...]
                 measure the tests' stored records again: one of each kind, or the named ones

@@ -84,7 +84,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Print the report of a stored record, as text or Markdown
     Report(ReportArgs),
-    /// Export a record as CSV, Prometheus, folded stacks, pprof, flame graph or PROFILE_DUMP
+    /// Export a record as CSV, Prometheus, folded stacks, pprof, flame graph or profile-dump
     Export(ExportArgs),
     /// Answer common questions about missed line rate from a record
     Explain(ExplainArgs),
@@ -167,7 +167,9 @@ impl Command {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Duration of the measurement, e.g. 500ms or 2s (default: the file's)
-    #[arg(long, value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS)]
+    #[arg(
+        long, short = 't', value_name = "TIME", value_parser = duration, aliases = TIME_SYNONYMS
+    )]
     pub(crate) time: Option<f64>,
     /// CPUs to use, e.g. 0,2-3 (default: all available, one per core first)
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
@@ -317,7 +319,7 @@ pub(crate) struct StagesArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Output format
+    /// What the schema describes
     #[arg(value_enum)]
     pub(crate) format: Format,
 }

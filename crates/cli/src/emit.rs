@@ -10,7 +10,7 @@ use crate::files;
 use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
-use linerate_record::{Body, Record};
+use linerate_record::{Body, Record, Warning};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -378,7 +378,7 @@ pub(crate) fn show(
     let form = if is_replaced { Form::Json } else { form };
     let is_json_on_stderr = form == Form::Json && destination == Destination::Stderr;
     if !output.quiet() && !is_json_on_stderr && form != Form::Markdown {
-        warn(record);
+        warn(record, form == Form::Text && options.detail == Detail::Screen);
     }
     let text = rendered(form, record, options);
     let text = if form == Form::Text { text.map(finish) } else { text };
@@ -428,10 +428,16 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints a record's warnings, which are reasons not to trust its figures, to stderr.
-pub(crate) fn warn(record: &Record) {
+/// Prints a record's warnings, which are reasons not to trust its figures, to stderr. A stage that
+/// dropped all packets is the answer on one screen of text, with its remedy, and is not repeated.
+fn warn(record: &Record, is_screen: bool) {
     let style = Style { color: false, ..style() };
-    say(&linerate_report::warnings(&record.warnings(), &style));
+    let is_answer = |warning: &Warning| {
+        is_screen && matches!(warning, Warning::NothingCameThrough(end) if end.is_drop())
+    };
+    let mut warnings = record.warnings();
+    warnings.retain(|warning| !is_answer(warning));
+    say(&linerate_report::warnings(&warnings, &style));
 }
 
 #[cfg(test)]

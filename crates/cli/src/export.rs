@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
-use crate::{input, machine};
+use crate::{input, machine, terminal};
 use clap::{Args, ValueEnum};
 use linerate_exchange::{folded, perf_script, pprof, profile_dump, table, totals};
 use linerate_record::{Body, Record};
@@ -109,7 +109,18 @@ fn timeline(args: &ExportArgs, record: &Record) -> Result<String, Failure> {
 pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
     let fail = |why: String| Failure::new(format!("{}: {why}", file.display()));
     let json = input::text(file, input::RECORD).map_err(&fail)?;
-    Record::from_json(&json).map_err(|error| fail(error.to_string()))
+    Record::from_json(&json).map_err(|error| match is_path_file(&json) {
+        true => fail(format!(
+            "a packet path, not a record; did you mean `linerate run {}`?",
+            terminal::quoted(file)
+        )),
+        false => fail(error.to_string()),
+    })
+}
+
+/// Returns whether a text is a path file: TOML with a table that paths have.
+fn is_path_file(text: &str) -> bool {
+    text.lines().any(|line| matches!(line.trim(), "[source]" | "[[stage]]"))
 }
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {

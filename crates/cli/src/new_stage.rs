@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
 use clap::{Args, ValueEnum};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 const AFTER: &str = "\
 Creates the directory NAME with a working stage, its test, a path that uses the stage, and a README
@@ -61,7 +61,13 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
     };
     let cannot =
         |path: &Path, error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    fs::create_dir(folder).map_err(|error| cannot(folder, error))?;
+    fs::create_dir(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::new(format!(
+            "{} exists already; choose another name, or remove it first",
+            folder.display()
+        )),
+        _ => cannot(folder, error),
+    })?;
     for (name, content) in &entries {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
@@ -184,6 +190,7 @@ fn rust(name: &str, [linerate, stage_api]: &Keys) -> Vec<Entry> {
     let main = include_str!("../templates/rust/src/main.rs.in");
     let main = without_licence(&main.replace("CRATE", &name.replace('-', "_")));
     let readme = include_str!("../templates/rust/README.md.in").replace("@NAME@", name);
+    let readme = aligned(&readme);
     vec![
         ("Cargo.toml".to_owned(), without_licence(&manifest)),
         ("src/lib.rs".to_owned(), without_licence(&library)),
@@ -204,7 +211,7 @@ fn c(name: &str) -> Vec<Entry> {
         ("test.c".to_owned(), filled(include_str!("../templates/c/test.c.in"))),
         ("Makefile".to_owned(), filled(include_str!("../templates/c/Makefile.in"))),
         (format!("{name}.toml"), path(&stage)),
-        ("README.md".to_owned(), filled(include_str!("../templates/c/README.md.in"))),
+        ("README.md".to_owned(), aligned(&filled(include_str!("../templates/c/README.md.in")))),
         ("include/linerate/stage.h".to_owned(), linerate_plugin::HEADER.to_owned()),
         (".gitignore".to_owned(), format!("/lib{file}.so\n/test\n")),
     ]
@@ -216,6 +223,21 @@ fn quoted(name: &str) -> String {
 
 fn path(stage: &str) -> String {
     without_licence(&include_str!("../templates/path.toml.in").replace("@STAGE@", stage))
+}
+
+/// Aligns the comments after commands: the name of the stage changes the length of the commands.
+fn aligned(text: &str) -> String {
+    let parts = |line: &'_ str| {
+        let (command, comment) = line.split_once("  # ")?;
+        Some((command.trim_end().to_owned(), comment.to_owned()))
+    };
+    let longest = text.lines().filter_map(parts).map(|(command, _)| command.len()).max();
+    let width = longest.unwrap_or_default();
+    let line = |line: &str| match parts(line) {
+        Some((command, comment)) => format!("{command:width$}  # {comment}\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 /// Removes the licence line, because the stage that a user develops from a template is the user's
@@ -238,6 +260,18 @@ mod tests {
             ["", "-x", "2x", "Ttl", "a b", "a/b", "../x", "std", "match", "async", "gen", "build"]
         {
             assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn comments_after_commands_are_aligned() {
+        let origin = ["path = \"/a\"".to_owned(), "path = \"/b\"".to_owned()];
+        for name in ["x", "ttl", "a-stage-with-a-long-name"] {
+            for entries in [rust(name, &origin), c(name)] {
+                let readme = &entries.iter().find(|(file, _)| file == "README.md").unwrap().1;
+                let at: Vec<usize> = readme.lines().filter_map(|line| line.find("  # ")).collect();
+                assert!(at.len() == 5 && at.iter().all(|column| *column == at[0]), "{readme}");
+            }
         }
     }
 

@@ -4,19 +4,29 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::kinds::load_plugins;
+use crate::terminal;
 use linerate_path::plugins::plugins;
 use std::path::{Path as FilePath, PathBuf};
 
 /// Reads the text of a path file.
 pub(crate) fn path_text(file: &FilePath) -> Result<String, Failure> {
-    input::text(file, input::TOML).map_err(|error| {
+    let text = input::text(file, input::TOML).map_err(|error| {
         let is_missing = file != FilePath::new("-") && matches!(file.try_exists(), Ok(false));
         let advice = match is_missing {
             true => "; name an existing path file, or create one with `linerate example`",
             false => "",
         };
         Failure::new(format!("cannot read the packet path {}: {error}{advice}", file.display()))
-    })
+    })?;
+    // TOML does not begin with a brace.
+    match text.trim_start().starts_with('{') {
+        true => Err(Failure::new(format!(
+            "{}: JSON, not a packet path; if it is a record, did you mean `linerate report {}`?",
+            file.display(),
+            terminal::quoted(file)
+        ))),
+        false => Ok(text),
+    }
 }
 
 /// Returns the location of `file`, whose name in the path file `path` may be relative to that file.

@@ -5,8 +5,11 @@ use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::{IdlePolicy, Rate};
 use linerate_record::kernels::{Kernel, State};
-use linerate_record::units::UnitError::{NoUnit, UnknownUnit};
-use linerate_record::units::{parse_bit_rate, parse_packet_rate};
+use linerate_record::units::UnitError::{NoNumber, NoUnit, UnknownUnit};
+use linerate_record::units::{UnitError, parse_bit_rate, parse_duration, parse_packet_rate};
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// Largest process ID that the kernel assigns.
 const PID_MAX: u32 = 4_194_304;
@@ -27,28 +30,62 @@ pub(crate) enum Goal {
     PacketsPerSecond(f64),
 }
 
+/// Returns `text` with the unit `s` if it is a plain number: seconds are the default unit of the
+/// options that set how long to measure.
+fn in_seconds(text: &str) -> Cow<'_, str> {
+    let is_plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if is_plain { Cow::Owned(format!("{text}s")) } else { Cow::Borrowed(text) }
+}
+
 /// Parses a duration of at least 50 ms. Returns seconds, the default unit.
 pub(crate) fn duration(text: &str) -> Result<f64, String> {
-    let has_unit = text.is_empty() || text.chars().any(|c| !c.is_ascii_digit() && c != '.');
-    let seconds = match has_unit {
-        true => linerate_path::parse::seconds(text)?,
-        false => linerate_path::parse::seconds(&format!("{text}s"))?,
-    };
+    let seconds = linerate_path::parse::seconds(&in_seconds(text))?;
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
+}
+
+/// Parses a duration in `range`. The default unit is the second.
+pub(crate) fn duration_in(text: &str, range: RangeInclusive<Duration>) -> Result<Duration, String> {
+    time_in(&in_seconds(text), range, "2s")
+}
+
+/// Parses a time in `range` whose unit must be given, because a plain number would be taken for
+/// milliseconds or microseconds as easily as for seconds. Errors show `example`.
+pub(crate) fn time_in(
+    text: &str,
+    range: RangeInclusive<Duration>,
+    example: &'static str,
+) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| spoken(error, example))?;
+    match time {
+        time if time < *range.start() => Err(format!("shorter than {:?}", range.start())),
+        time if time > *range.end() => Err(format!("longer than {:?}", range.end())),
+        time => Ok(time),
+    }
+}
+
+/// Formats the error of a quantity, with an example that suits the option.
+fn spoken(error: UnitError, example: &'static str) -> String {
+    let error = match error {
+        NoUnit { text, .. } => NoUnit { text, example },
+        NoNumber { text, .. } => NoNumber { text, example },
+        error => error,
+    };
+    quoted(&error)
+}
+
+/// Formats the error of a quantity with the quotation marks of the command line's other errors.
+pub(crate) fn quoted(error: &UnitError) -> String {
+    error.to_string().replace('`', "'")
 }
 
 /// Parses a latency limit. Returns nanoseconds.
 pub(crate) fn latency(text: &str) -> Result<f64, String> {
-    let seconds =
-        linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
-            true => why,
-            false => format!("{why}; expected a duration, e.g. 50us"),
-        })?;
-    if seconds > 0.0 {
-        Ok(seconds * 1e9)
-    } else {
-        Err("must be greater than 0, e.g. 50us".to_owned())
+    const MAX: Duration = Duration::from_secs(30 * 86_400);
+    let limit = time_in(text, Duration::ZERO..=MAX, "50us")?;
+    if limit.is_zero() {
+        return Err("must be greater than 0, e.g. 50us".to_owned());
     }
+    Ok(limit.as_secs_f64() * 1e9)
 }
 
 /// Parses an offered rate. If its unit is wrong or missing, the error lists the units of packet
@@ -124,7 +161,8 @@ pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, goal, rate};
+    use super::{duration, duration_in, goal, latency, rate, time_in};
+    use std::time::Duration;
 
     #[test]
     fn a_wrong_unit_is_answered_with_all_that_are_accepted() {
@@ -150,5 +188,16 @@ mod tests {
         for text in ["0.01", "", ".", "1.2.3", "-5", "5 5", "inf", "99999999999999999999999"] {
             assert!(duration(text).is_err(), "{text}");
         }
+        let day = Duration::from_secs(86400);
+        let all = Duration::ZERO..=day;
+        assert_eq!(duration_in("5", all.clone()), Ok(Duration::from_secs(5)));
+        assert_eq!(duration_in("5ms", all.clone()), Ok(Duration::from_millis(5)));
+        assert_eq!(duration_in("2", day..=day), Err("shorter than 86400s".to_owned()));
+        let wanted =
+            |text: &str, example| format!("'{text}' has no unit; write, e.g., '{example}'");
+        assert_eq!(time_in("200", all, "100ms"), Err(wanted("200", "100ms")));
+        assert_eq!(latency("50"), Err(wanted("50", "50us")));
+        assert_eq!(latency("50us"), Ok(50e3));
+        assert!(latency("0us").is_err() && latency("999999h").is_err());
     }
 }

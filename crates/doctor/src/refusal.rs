@@ -8,7 +8,7 @@ mod kernel;
 mod pmu;
 mod registers;
 
-use crate::host_facts::{Facts, HostFacts};
+use crate::host_facts::{Facts, HostFacts, Installer};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::Refusal;
 use linerate_machine::format_cpu_list;
@@ -201,14 +201,37 @@ impl Explanation {
     }
 }
 
-/// Command that simulates the events; works on any machine with Valgrind.
+/// Command that simulates the events; works on any machine with a simulator.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// Returns the simulation command. If Valgrind is missing, the command first installs it.
+/// Returns the simulation command. If no simulator is installed, the command first installs one or,
+/// without a known package manager, says in a comment that one is needed.
 fn simulate(facts: &Facts) -> String {
-    match facts.installer.filter(|_| facts.valgrind.is_none()) {
-        Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
-        None => SIMULATE.to_owned(),
+    match (has_simulator(facts), facts.installer) {
+        (true, _) => SIMULATE.to_owned(),
+        (false, Some(installer)) => {
+            format!("{} {} && {SIMULATE}", installer.command, simulator_package(installer))
+        }
+        (false, None) => format!("{SIMULATE}  # needs qemu-user or Valgrind"),
+    }
+}
+
+/// Returns the simulation command with a comment.
+fn simulate_with(facts: &Facts, comment: &str) -> String {
+    let command = simulate(facts);
+    let mark = if command.contains("  # ") { "; " } else { "  # " };
+    format!("{command}{mark}{comment}")
+}
+
+fn has_simulator(facts: &Facts) -> bool {
+    facts.qemu.is_some() || facts.valgrind.is_some()
+}
+
+/// Returns the package with a simulator: QEMU's user-mode emulators where one package has them all.
+fn simulator_package(installer: Installer) -> &'static str {
+    match installer.program {
+        "apt-get" | "pacman" => "qemu-user",
+        _ => "valgrind",
     }
 }
 
@@ -217,7 +240,7 @@ fn simulate(facts: &Facts) -> String {
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
-        true => format!("{}  # simulates; or on the host: {command}", simulate(facts)),
+        true => simulate_with(facts, &format!("simulates; or on the host: {command}")),
         false => command,
     }
 }
@@ -329,10 +352,11 @@ pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
         return None;
     }
     let fix = match facts.installer {
-        Some(installer) => format!("{} valgrind", installer.command),
-        None => "echo \"$PATH\"  # install Valgrind in one of these directories".to_owned(),
+        Some(installer) => format!("{} {}", installer.command, simulator_package(installer)),
+        None => "export PATH=\"$PATH:DIR\"  # DIR has qemu-user's emulators or Valgrind".to_owned(),
     };
-    let sentence = "Valgrind, which simulates instructions and caches, is not in PATH";
+    let sentence = "neither QEMU's user-mode emulator (package qemu-user) nor Valgrind, which \
+                    simulate instructions and caches, is in PATH";
     Some(Explanation::new(Cause::NoValgrind, sentence, fix))
 }
 

@@ -173,7 +173,9 @@ fn a_virtual_machine_without_counters_says_why_once_for_each_tier() {
 fn events_that_open_and_count_nothing_are_not_trusted() {
     let opener = with_counters(4).counting(|_| EMULATION_FAULTS);
     let platform = Platform { hypervisor: Some("QEMU TCG".to_owned()), emulated: Some(true) };
-    let Some(report) = examine_scripted(&opener, Facts { platform, ..usual() }) else { return };
+    let valgrind = Some("/no/such/valgrind".into());
+    let facts = Facts { platform, valgrind, ..usual() };
+    let Some(report) = examine_scripted(&opener, facts) else { return };
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
     assert!(hw.sentence.contains("counted only 0 (expected at least"), "{hw:?}");

@@ -20,6 +20,9 @@ const PROGRAMS: Section = Section::Programs;
 /// Checks the settings that determine which data about programs can be observed.
 pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
+    if !["proc/self", "proc/sys"].iter().any(|entry| root.exists(entry)) {
+        return without_proc();
+    }
     vec![
         others(around),
         waits(&root),
@@ -29,6 +32,14 @@ pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
         events(around),
         demo(around),
     ]
+}
+
+/// Describes a system without /proc, which has all data about programs.
+fn without_proc() -> Vec<Observation> {
+    const SENTENCE: &str = "/proc is not mounted: no program can be watched, and this machine's \
+                            settings are unknown";
+    let fix = Some("mount -t proc proc /proc".to_owned());
+    vec![PROGRAMS.missing("programs_of_others", "not readable", SENTENCE, fix)]
 }
 
 fn others(around: &HostFacts) -> Observation {
@@ -202,6 +213,18 @@ mod tests {
         let is_zero =
             |line: &str| line.split(' ').next().is_some_and(|a| a.trim_matches('0').is_empty());
         assert_eq!(are_names_hidden(&root), Some(text.lines().all(is_zero)));
+    }
+
+    #[test]
+    fn without_proc_no_other_reason_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let around = HostFacts::from(folder.path());
+        let found = crate::examine(&linerate_counters::opener::Kernel, &around);
+        let about = found.observations.iter().filter(|one| one.section == PROGRAMS);
+        let about: Vec<&Observation> = about.collect();
+        assert_eq!(about.len(), 1, "{about:?}");
+        assert!(about[0].sentence.starts_with("/proc is not mounted"), "{about:?}");
+        assert_eq!(about[0].fix.as_deref(), Some("mount -t proc proc /proc"));
     }
 
     #[test]

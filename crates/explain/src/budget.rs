@@ -147,9 +147,9 @@ pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortf
     Shortfall {
         packets_per_s,
         frame_bytes: bytes,
-        share_of_line: at(bytes).min(1.0),
+        share_of_line: at(bytes),
         holds_from_bytes: holds.max(f64::from(FRAME_MIN)),
-        share_of_line_at_shortest: at(f64::from(FRAME_MIN)).min(1.0),
+        share_of_line_at_shortest: at(f64::from(FRAME_MIN)),
     }
 }
 
@@ -273,7 +273,11 @@ mod tests {
         assert!((found.holds_from_bytes - 300.0).abs() < 1e-9);
         let at = ns_between(found.holds_from_bytes, 1e9);
         assert!((at * 390_625.0 / 1e9 - 1.0).abs() < 1e-12);
-        assert_eq!(shortfall(1e9, 64.0, 1e9).holds_from_bytes, 64.0);
+        let faster = shortfall(1e9, 64.0, 1e9);
+        assert_eq!(faster.holds_from_bytes, 64.0);
+        // 1 Gpps on a line of 1.488 Mpps.
+        assert!((faster.share_of_line - 672.0).abs() < 1e-6, "{faster:?}");
+        assert!((faster.share_of_line_at_shortest - 672.0).abs() < 1e-6, "{faster:?}");
     }
 
     #[test]

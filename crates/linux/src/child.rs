@@ -255,9 +255,7 @@ impl Stranger {
         let number = libc::pid_t::try_from(pid).unwrap_or(-1);
         let stranger = Self { pid, watch: open_watch(number) };
         if stranger.watch.is_none() && !stranger.is_there() {
-            let advice = "use a process ID from `ps -e`, not a thread ID";
-            let call = "pidfd_open";
-            return Err(Error::Call { call, value: pid.to_string(), errno: libc::ESRCH, advice });
+            return Err(Error::NoProcess { pid });
         }
         Ok(stranger)
     }
@@ -494,7 +492,8 @@ mod tests {
         assert!(stranger.wait_timeout(Duration::from_secs(50)));
         child.wait();
         let error = Stranger::find(pid).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("pidfd_open({pid}): No such process")), "{error}");
+        let expected = format!("no process {pid}: it has ended, or never existed");
+        assert!(error.starts_with(&expected), "{error}");
         assert!(Stranger::find(u32::MAX).is_err());
     }
 }

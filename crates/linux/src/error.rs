@@ -17,6 +17,11 @@ pub enum Error {
         /// Suggested fix, appended to the error message.
         advice: &'static str,
     },
+    /// There is no process with this ID.
+    NoProcess {
+        /// The process ID.
+        pid: u32,
+    },
     /// A kernel file is missing or lacks the expected contents.
     File {
         /// Path of the file.
@@ -43,6 +48,7 @@ impl Error {
             Self::Call { call, value, errno, .. } => {
                 format!("{call}({value}): {}", meaning(*errno))
             }
+            Self::NoProcess { pid } => format!("no process {pid}: it has ended, or never existed"),
             Self::File { path, reason, .. } => format!("{path}: {reason}"),
         }
     }
@@ -50,11 +56,11 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Call { advice, .. } | Self::File { advice, .. } => {
-                write!(f, "{}; {advice}", self.without_advice())
-            }
-        }
+        let advice = match self {
+            Self::Call { advice, .. } | Self::File { advice, .. } => *advice,
+            Self::NoProcess { .. } => "`ps -e` lists the process IDs",
+        };
+        write!(f, "{}; {advice}", self.without_advice())
     }
 }
 

@@ -10,6 +10,8 @@ pub enum ObserveError {
     NoProcess,
     /// No such process, or it ended before the first read.
     Gone(u32),
+    /// /proc has no processes.
+    NoProc,
     /// A thread ID was given instead of a process ID.
     Thread {
         /// The thread ID.
@@ -80,6 +82,11 @@ impl fmt::Display for ObserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoProcess => write!(f, "no process given; pass a PID, or a command after --"),
+            Self::NoProc => write!(
+                f,
+                "/proc has no processes, so no program can be watched; is it mounted? (mount -t \
+                 proc proc /proc)"
+            ),
             Self::Gone(pid) => write!(f, "no process {pid}: it has ended, or never existed"),
             Self::Thread { tid, pid } => {
                 write!(f, "{tid} is a thread of process {pid}; watch {pid}")

@@ -57,8 +57,12 @@ pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
 /// Returns an error if `pid` does not exist, or is a zombie, a thread ID, a kernel thread or
 /// another user's process.
 pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
-    let stat = stat_of(root, pid).ok_or(ObserveError::Gone(pid))?;
-    let status = root.text(&format!("proc/{pid}/status")).ok_or(ObserveError::Gone(pid))?;
+    let missing = || match root.exists("proc/1") || root.exists("proc/self") {
+        true => ObserveError::Gone(pid),
+        false => ObserveError::NoProc,
+    };
+    let stat = stat_of(root, pid).ok_or_else(missing)?;
+    let status = root.text(&format!("proc/{pid}/status")).ok_or_else(missing)?;
     let status = Status::parse(&status);
     if status.process != pid && status.process != 0 {
         return Err(ObserveError::Thread { tid: pid, pid: status.process });
@@ -323,6 +327,8 @@ mod tests {
         assert_eq!(check(&root, 2), Err(ObserveError::KernelThread { pid: 2, name }));
         assert_eq!(check(&root, 9), Err(ObserveError::Zombie(9)));
         assert_eq!(check(&root, 10), Err(ObserveError::Gone(10)));
+        let bare = tempfile::tempdir().unwrap();
+        assert_eq!(check(&Root::new(bare.path()), 1), Err(ObserveError::NoProc));
         fs::write(folder.path().join("proc/1/status"), "Tgid:\t4\nUid:\t0\t0\t0\t0\n").unwrap();
         assert_eq!(check(&root, 1), Err(ObserveError::Thread { tid: 1, pid: 4 }));
     }

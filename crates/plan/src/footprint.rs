@@ -156,7 +156,10 @@ fn sentence(
             )
         }
         Err(reason) => {
-            format!("waits an unknown time for {} ({reason}); run linerate memory", level.name)
+            format!(
+                "waits an unknown time for {} ({reason}); run linerate memory without --quick",
+                level.name
+            )
         }
     };
     format!(
@@ -292,7 +295,8 @@ mod tests {
         let told = home(&footprint, &silent, "1 day").expect("a level");
         assert_eq!(told.wait, Err("not measured".to_owned()));
         let sentence = told.sentence.expect("it exceeds L2");
-        let wanted = "waits an unknown time for L3 (not measured); run linerate memory";
+        let wanted = "waits an unknown time for L3 (not measured); run linerate memory without \
+                      --quick";
         assert!(sentence.ends_with(wanted), "{sentence}");
     }
 

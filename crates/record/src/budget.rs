@@ -134,13 +134,13 @@ pub struct Shortfall {
     /// Frame size at which the path was measured, in bytes, FCS included.
     #[serde(serialize_with = "crate::finite")]
     pub frame_bytes: f64,
-    /// Capacity as a fraction of line rate at this frame size, 0 to 1.
+    /// Capacity as a fraction of line rate at this frame size; above 1 if it exceeds line rate.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line: f64,
     /// Smallest frame size at which the path sustains line rate, in bytes, FCS included.
     #[serde(serialize_with = "crate::finite")]
     pub holds_from_bytes: f64,
-    /// Capacity as a fraction of line rate at the minimum frame size, 0 to 1.
+    /// The same for the minimum frame size.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line_at_shortest: f64,
 }

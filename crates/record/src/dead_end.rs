@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The stage at which all packets of a path were dropped or consumed.
 
+use crate::units::grouped;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -82,8 +83,10 @@ impl fmt::Display for DeadEnd {
         let Self { stage, packets, causes, passed } = self;
         let all = match (packets, passed) {
             (1, _) => "the 1 packet".to_owned(),
-            (_, 0) => format!("all {packets} packets"),
-            (_, passed) => format!("all but {passed} of the {packets} packets"),
+            (_, 0) => format!("all {} packets", grouped(*packets)),
+            (_, passed) => {
+                format!("all but {} of the {} packets", grouped(*passed), grouped(*packets))
+            }
         };
         match causes.as_slice() {
             causes if self.is_refusal() => {

@@ -202,6 +202,25 @@ impl Grid {
         format!("{}|{rules}\n{rows}\n", line(&self.head))
     }
 
+    /// Formats the table and the notes below it, or as many whole rows as fit into `lines` lines
+    /// and a note on how many lines were omitted.
+    pub(crate) fn limited(mut self, notes: &str, lines: usize, style: &Style) -> String {
+        let whole = self.render(style) + notes;
+        let all = whole.lines().count();
+        if all <= lines {
+            return whole;
+        }
+        while self.rows.len() > 1 {
+            self.rows.pop();
+            let text = self.render(style);
+            let kept = text.lines().count();
+            if kept < lines {
+                return text + &more_lines(all.saturating_sub(kept));
+            }
+        }
+        limited(&whole, lines)
+    }
+
     /// Formats the table; empty without rows.
     pub(crate) fn render(&self, style: &Style) -> String {
         if self.rows.is_empty() {
@@ -237,16 +256,55 @@ pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<Strin
     grid.markdown()
 }
 
-/// Returns the first lines of a block and a note on how many were omitted.
+/// Returns the first lines of a block and a note on how many were omitted. A text next to a label
+/// is kept whole or omitted.
 pub(crate) fn limited(block: &str, lines: usize) -> String {
-    let all = block.lines().count();
-    if all <= lines {
+    let all: Vec<&str> = block.lines().collect();
+    if all.len() <= lines {
         return block.to_owned();
     }
-    let kept = lines.saturating_sub(1);
-    let kept: String = block.lines().take(kept).flat_map(|line| [line, "\n"]).collect();
-    let more = all - kept.lines().count();
-    format!("{kept}... {more} more lines: --details\n")
+    let most = lines.saturating_sub(1);
+    let indent = " ".repeat(LABEL_COLUMNS);
+    let begins = (0..=most).rev().find(|at| !all[*at].starts_with(&indent)).unwrap_or(0);
+    // Indented lines below a row of a table are notes on the table.
+    let is_row = |line: &str| line.chars().skip(LABEL_COLUMNS).collect::<String>().contains("  ");
+    let kept = match begins {
+        begins if begins < most && is_row(all[begins]) => begins + 1,
+        // A text longer than the screen is cut.
+        0 => most,
+        begins => begins,
+    };
+    let text: String = all[..kept].iter().flat_map(|line| [line, "\n"]).collect();
+    format!("{text}{}", more_lines(all.len() - kept))
+}
+
+/// Returns a block and as many of the sentences after it as fit, each whole, with a note on how
+/// many lines were omitted.
+pub(crate) fn followed(block: &str, sentences: &[String], lines: usize) -> String {
+    let height = |text: &str| text.lines().count();
+    let gap = usize::from(!block.is_empty());
+    let below: usize = sentences.iter().map(|sentence| height(sentence)).sum();
+    if below == 0 || height(block) + gap + below <= lines {
+        return limited(&stacked(&[block.to_owned(), sentences.concat()]), lines);
+    }
+    let room = lines.saturating_sub(height(block) + gap + 1);
+    let mut used = 0;
+    let fits = |sentence: &&String| {
+        used += height(sentence);
+        used <= room
+    };
+    let kept: String = sentences.iter().take_while(fits).map(String::as_str).collect();
+    let note = more_lines(below - height(&kept));
+    // Without room for a sentence, the note stands right below the block.
+    match kept.is_empty() {
+        true => limited(&format!("{block}{note}"), lines),
+        false => stacked(&[block.to_owned(), kept + &note]),
+    }
+}
+
+fn more_lines(more: usize) -> String {
+    let lines = if more == 1 { "line" } else { "lines" };
+    format!("... {more} more {lines}: --details\n")
 }
 
 /// Joins non-empty blocks with blank lines.
@@ -270,6 +328,34 @@ mod tests {
             "label       one two three four five six\n            seven eight nine\n"
         );
         assert_eq!(labelled("label", Paint::Head, "", &PLAIN), "label\n");
+    }
+
+    #[test]
+    fn texts_and_rows_are_kept_whole_or_omitted() {
+        let text = |words: usize| labelled("label", Paint::Head, &"word ".repeat(words), &PLAIN);
+        let block = text(1) + &text(30) + "end\n";
+        assert_eq!(block.lines().count(), 8);
+        assert_eq!(limited(&block, 8), block);
+        assert_eq!(limited(&block, 5), text(1) + "... 7 more lines: --details\n");
+        // A text that is longer than the screen has no better end.
+        assert_eq!(limited(&text(30), 3).lines().count(), 3);
+
+        let sentences = ["one\ntwo\n".to_owned(), "three\nfour\n".to_owned()];
+        assert_eq!(followed("block\n", &sentences, 6), "block\n\none\ntwo\nthree\nfour\n");
+        let cut = "block\n\none\ntwo\n... 2 more lines: --details\n";
+        assert_eq!(followed("block\n", &sentences, 5), cut);
+        let none = "block\n... 4 more lines: --details\n";
+        assert_eq!(followed("block\n", &sentences, 4), none);
+
+        let table = || {
+            let mut grid = Grid::new(&["name", ">n"]);
+            grid.row(vec!["a\nb".to_owned(), "1".to_owned()]);
+            grid.row(vec!["c\nd".to_owned(), "2".to_owned()]);
+            grid
+        };
+        assert_eq!(table().limited("", 5, &PLAIN), table().render(&PLAIN));
+        let first = "name  n\na     1\nb\n... 2 more lines: --details\n";
+        assert_eq!(table().limited("", 4, &PLAIN), first);
     }
 
     #[test]

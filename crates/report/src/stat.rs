@@ -43,9 +43,11 @@ pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
     let end = end(report);
     let ended = if end.is_empty() { String::new() } else { line("ended", &end, style) };
     let times = line("elapsed", &elapsed(report), style);
+    let caches = report.caches.as_ref();
+    let caches = caches.map_or_else(String::new, |caches| caches::named(caches, style));
     let missing = events::missing(report, style);
     stacked(&[
-        counted + &ended + &times + &line("tier", &tier(report), style),
+        counted + &ended + &times + &line("tier", &tier(report), style) + &caches,
         limited(&baseline::block(report, style), 10),
         limited(&events::table(report, style), 14) + &limited(&missing, 5),
         hot::table(report, hot::ON_SCREEN, style),

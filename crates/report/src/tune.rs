@@ -41,7 +41,7 @@ pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> St
             + &outcome(report, style)
             + &idle::of_tune(report, style)
             + &next(report, is_written, style),
-        limited(&candidates(report, style), 16),
+        candidate_table(report, style).limited(&footnotes(report, style), 16, style),
         limited(&standing(&report.tuned, style), 8),
     ])
 }
@@ -50,6 +50,16 @@ pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> St
 fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
     if let Some(end) = dead_end(report) {
         return line("do", end.remedy(), style);
+    }
+    if reached_before(report).is_some() {
+        let keep = match (report.chosen, is_written) {
+            (Some(_), true) => format!(
+                "keep the mapping of {PATH_FILE}; {TUNED_FILE} is for a line faster than {}",
+                quoted(&report.baseline_kpps, |kpps| Kpps(kpps).to_string())
+            ),
+            _ => format!("keep the mapping of {PATH_FILE}"),
+        };
+        return line("do", &keep, style);
     }
     if report.predicted_from.is_some() && report.chosen.is_none() {
         let measure = format!("linerate tune {PATH_FILE}  # measure the candidates");
@@ -94,6 +104,14 @@ fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
             }
         },
     }
+}
+
+/// Returns the baseline's rate as a fraction of line rate, if it reaches line rate and no limit on
+/// latency asks for another mapping.
+pub(crate) fn reached_before(report: &TuneReport) -> Option<f64> {
+    let line = report.baseline.line_rate_kpps.filter(|line| *line > 0.0)?;
+    let share = report.baseline_kpps.as_number()? / line;
+    (share >= 1.0 && report.p99_limit_ns.is_none()).then_some(share)
 }
 
 /// Returns the rate of the mapping that was kept.
@@ -152,6 +170,10 @@ const FIGURE_COLUMNS: usize = 3 + 3 * 21;
 const NARROWEST_MAPPING: usize = 16;
 
 fn candidates(report: &TuneReport, style: &Style) -> String {
+    candidate_table(report, style).render(style) + &footnotes(report, style)
+}
+
+fn candidate_table(report: &TuneReport, style: &Style) -> Grid {
     let mut grid = Grid::new(&["", "candidate", ">predicted kpps", ">measured kpps", ">speed-up"]);
     let room = style.width.saturating_sub(FIGURE_COLUMNS).max(NARROWEST_MAPPING);
     for (index, candidate) in report.candidates.iter().enumerate() {
@@ -165,7 +187,7 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
             optional(&candidate.speedup).unwrap_or_else(|| ABSENT.to_owned()),
         ]);
     }
-    grid.render(style) + &footnotes(report, style)
+    grid
 }
 
 /// Returns the mapping and burst size, and the kernels if they differ from the baseline's.
@@ -383,7 +405,10 @@ fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
             Kpps(missing)
         )
     } else {
-        format!("{}; reached", Kpps(line_rate))
+        let before = reached_before(report).filter(|_| report.chosen.is_some());
+        let before = before
+            .map_or_else(String::new, |share| format!(" before tuning ({} %)", percent(share)));
+        format!("{}; reached{before}", Kpps(line_rate))
     };
     line("line rate", &text, style)
 }

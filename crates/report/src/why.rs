@@ -10,7 +10,7 @@ mod threads;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
-use linerate_record::units::{BitsPerSecond, three_digits};
+use linerate_record::units::{BitsPerSecond, Nanos, three_digits};
 use linerate_record::why::{
     Cause, Observation, PacketCount, ProgramCounts, SocketKind, ThreadState, WhyFinding, WhyReport,
 };
@@ -75,9 +75,12 @@ fn watched(observation: &Observation, style: &Style) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let pids = match pids.is_empty() {
-        true => String::new(),
-        false => format!(", pid {}{more}", pids.join(", ")),
+    let pids = match (pids.is_empty(), busiest(observation)) {
+        (true, _) => String::new(),
+        (false, Some(pid)) => {
+            format!(" (pid {pid}), the busiest of pid {}{more}", pids.join(", "))
+        }
+        (false, None) => format!(", pid {}{more}", pids.join(", ")),
     };
     let program = observation.program.as_ref().map_or_else(String::new, |program| {
         let name = program.program.as_deref().unwrap_or(&program.adapter);
@@ -102,6 +105,17 @@ fn watched(observation: &Observation, style: &Style) -> String {
         significant(observation.elapsed_s)
     );
     line("watched", &text, style)
+}
+
+/// Returns the process whose name the observation has, if it is not the first of those watched: one
+/// that merely waits, such as a shell, is named after the process that does the work.
+fn busiest(observation: &Observation) -> Option<u32> {
+    let Observation { watched, threads, .. } = observation;
+    let mut named = threads.iter().filter(|one| one.tid == one.pid && one.name == watched.name);
+    let pid = named.next()?.pid;
+    let is_first = watched.pids.first() == Some(&pid)
+        || named.any(|one| Some(&one.pid) == watched.pids.first());
+    (!is_first && watched.pids.contains(&pid)).then_some(pid)
 }
 
 /// Formats a finding in full.
@@ -290,7 +304,7 @@ fn costs(observation: &Observation, packets: f64) -> String {
         (false, true) => " (may include polling)",
         (false, false) => "",
     };
-    let mut parts = vec![format!("{} ns on CPU{polling}", three_digits(seconds * 1e9 / packets))];
+    let mut parts = vec![format!("{} on CPU{polling}", per_packet_time(seconds * 1e9 / packets))];
     if let Some(calls) = threads.iter().map(|t| t.system_calls).sum::<Option<u64>>() {
         parts.push(format!("{} system calls", three_digits(calls as f64 / packets)));
     }
@@ -306,6 +320,12 @@ fn costs(observation: &Observation, packets: f64) -> String {
     }
     let counter = observation.packets.as_ref().map_or("-", |count| count.counter.as_str());
     format!("{} (packets counted by {counter})", parts.join(", "))
+}
+
+/// Formats a time per packet: in nanoseconds, like budgets, unless it is far above any.
+fn per_packet_time(ns: f64) -> String {
+    const MOST_NS: f64 = 1e5;
+    if ns < MOST_NS { format!("{} ns", three_digits(ns)) } else { Nanos(ns).to_string() }
 }
 
 /// Formats the time between packets of mean size at line rate, in nanoseconds, if a line rate was

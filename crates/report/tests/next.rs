@@ -3,6 +3,7 @@
 //! loss.
 
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
+use linerate_record::budget::Shortfall;
 use linerate_record::interfaces::{InterfaceChanges, InterfaceReport, ReceivedReport};
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, RoundLatency, TuneReport};
@@ -81,6 +82,56 @@ fn a_path_at_line_rate_needs_no_other_mapping() {
     assert!(of_run(|_| {}).contains(advice));
     let text = of_run(|report| report.line_rate_kpps = report.processed_kpps.as_number());
     assert!(!text.contains("\ndo "), "{text}");
+}
+
+#[test]
+fn a_line_rate_that_was_reached_before_needs_no_faster_mapping() {
+    let reached = |report: &mut TuneReport, factor: f64| {
+        let kpps = report.baseline_kpps.as_number().expect("a rate");
+        report.baseline.line_rate_kpps = Some(kpps / factor);
+        report.tuned.line_rate_kpps = Some(kpps / factor);
+    };
+    let text = of_tune(true, |report| reached(report, 4.3));
+    let first = text.lines().next().unwrap_or_default();
+    let expected = "Keep the mapping: line rate reached (430 %); 1.6x by merge";
+    assert!(first.starts_with(expected) && first.contains(" is not needed"), "{text}");
+    assert!(text.contains("; reached before tuning (430.0 %)"), "{text}");
+    assert!(
+        text.contains("\ndo          keep the mapping of PATH.toml; TUNED.toml is for"),
+        "{text}"
+    );
+    assert!(!text.contains("linerate run TUNED.toml"), "{text}");
+    // A limit on latency may need another mapping at any rate.
+    let text = of_tune(true, |report| {
+        reached(report, 4.3);
+        report.p99_limit_ns = Some(1e9);
+    });
+    assert!(text.contains("\ndo          linerate run TUNED.toml"), "{text}");
+
+    let text = of_run(|report| {
+        report.line_rate_kpps = report.processed_kpps.as_number().map(|kpps| kpps / 4.536);
+    });
+    assert!(text.starts_with("Line rate reached (454 %): "), "{text}");
+    assert!(
+        text.lines().next().is_some_and(|first| first.contains("; `gre_encap` limits the rate")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_budget_says_how_far_a_rate_exceeds_line_rate() {
+    let mut record = fixtures::record("budget");
+    let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
+    let shortfall = report.shortfall.get_or_insert(Shortfall {
+        packets_per_s: 8.05e6,
+        frame_bytes: 684.0,
+        share_of_line: 4.536,
+        holds_from_bytes: 135.3,
+        share_of_line_at_shortest: 0.54,
+    });
+    shortfall.share_of_line = 4.536;
+    let text = joined(&screen(&record, false));
+    assert!(text.contains("-byte frames: 453.6 % of line rate"), "{text}");
 }
 
 #[test]

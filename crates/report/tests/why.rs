@@ -267,6 +267,49 @@ fn details_have_everything_that_was_read() {
     }
 }
 
+#[test]
+fn a_name_that_is_not_that_of_the_first_process_has_its_pid() {
+    let mut report = example();
+    let text = why(&report, Detail::Brief, &PLAIN);
+    assert!(text.starts_with("watched     dpdk-testpmd") && !text.contains("busiest"), "{text}");
+    report.observation.watched.pids = vec![1, 1234];
+    let text = why(&report, Detail::Brief, &PLAIN);
+    assert!(text.contains(" (pid 1234), the busiest of pid 1, 1234"), "{text}");
+}
+
+/// All states in one table, of which several are 0 everywhere, and an object with a long name.
+#[test]
+fn the_threads_in_full_have_no_broken_words_and_no_empty_columns() {
+    let mut report = example();
+    let shares: Vec<(ThreadState, f64)> = ThreadState::ALL
+        .into_iter()
+        .map(|state| (state, if matches!(state, User | Kernel | Asleep) { 0.3 } else { 0.0 }))
+        .collect();
+    let mut one = thread("bio_close_file", 8683, &shares);
+    let object = "futex 0x5581d3f2a3e8 in /usr/bin/redis-check-rdb, private".to_owned();
+    one.asleep_on = threads().into_iter().flat_map(|thread| thread.asleep_on).take(1).collect();
+    let sleep = one.asleep_on.first_mut().expect("a thread that sleeps");
+    "futex".clone_into(&mut sleep.on);
+    sleep.object = Some(object);
+    report.observation.threads = vec![one];
+    for width in [80, 100] {
+        let text = why(&report, Detail::Full, &Style::plain(width));
+        let at = text.find("\nthread ").expect("the table of threads");
+        let table: Vec<&str> = text[at + 1..].lines().take(5).collect();
+        assert!(table[1].starts_with("bio_close_file  8683 "), "{text}");
+        assert!(table[1].trim_end().ends_with(" futex"), "{text}");
+        let head: String = text[..at].lines().rev().take(2).collect();
+        for absent in ["quota", "stolen", "rest", "irq"] {
+            assert!(!head.contains(absent), "{absent}: {text}");
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.contains("asleep in bio_close_file 8683: futex (futex 0x5581d3f2a3e8 in "),
+            "{text}"
+        );
+    }
+}
+
 /// The record of an invented version 2.99 has a cause that this version does not know. Its
 /// sentence, gain and fix are shown nevertheless.
 #[test]

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 const SUMMARY: &str = "performance engineering for packet software";
 const DESCRIPTION: &str = "Finds out why packet software misses line rate, and fixes it.";
 
+/// Folder of the manual pages.
+const MANUAL: &str = "usr/share/man/man1";
+
 /// Builds the packages whose tools are installed, and returns their names. `names` are the
 /// architecture's names in Debian and in RPM.
 ///
@@ -57,7 +60,7 @@ fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
     }
     for page in entries(&packed.join("man1")).unwrap_or_default() {
         let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.push((page, format!("usr/share/man/man1/{name}")));
+        files.push((page, format!("{MANUAL}/{name}")));
     }
     files.retain(|(from, _)| from.exists());
     for (from, to) in &files {
@@ -65,13 +68,35 @@ fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
         make(to.parent().expect("the path of a file has a parent directory"))?;
         fs::copy(from, &to).map_err(|error| cannot(from, &error))?;
     }
-    Ok(files.into_iter().map(|(_, to)| to).collect())
+    let paths = files.into_iter().map(|(_, to)| to);
+    paths.map(|to| if to.starts_with(MANUAL) { compressed(tree, &to) } else { Ok(to) }).collect()
+}
+
+/// Compresses a manual page, without its time and name, and returns its new path.
+fn compressed(tree: &Path, page: &str) -> Result<String, String> {
+    output(program("gzip", &["-9n", &tree.join(page).to_string_lossy()]))?;
+    Ok(format!("{page}.gz"))
+}
+
+/// Returns the size of the installed files in KiB, each rounded up, as Debian Policy 5.6.20 defines
+/// it for `Installed-Size`.
+fn installed_kib(tree: &Path) -> Result<u64, String> {
+    let mut sum = 0;
+    for entry in entries(tree)? {
+        let found = fs::symlink_metadata(&entry).map_err(|error| cannot(&entry, &error))?;
+        sum += match found.is_dir() {
+            true => 1 + installed_kib(&entry)?,
+            false => found.len().div_ceil(1024),
+        };
+    }
+    Ok(sum)
 }
 
 fn debian_package(tree: &Path, processor: &str, folder: &Path) -> Result<String, String> {
+    let kib = installed_kib(&tree.join("usr"))?;
     let control = format!(
         "Package: linerate\nVersion: {VERSION}\nArchitecture: {processor}\nSection: net\n\
-         Priority: optional\nMaintainer: the authors of linerate\n\
+         Priority: optional\nInstalled-Size: {kib}\nMaintainer: the authors of linerate\n\
          Description: {SUMMARY}\n {DESCRIPTION}\n"
     );
     make(&tree.join("DEBIAN"))?;
@@ -98,7 +123,8 @@ fn rpm_package(files: &[String], processor: &str, folder: &Path) -> Result<Strin
     let top = folder.join("rpm");
     make(&top)?;
     write(&top.join("linerate.spec"), spec.as_bytes())?;
-    // The program is packaged as it is: not stripped, and nothing else is compressed or rewritten.
+    // The program is packaged as it is, with its symbols, by which `linerate profile -- linerate
+    // run` names its functions; nothing is compressed or rewritten.
     let defines = [
         format!("_topdir {}", top.display()),
         "__os_install_post %{nil}".to_owned(),
@@ -131,9 +157,29 @@ pub(super) fn try_unpacked(package: &str, folder: &Path) -> Result<(), String> {
     output(unpack)?;
     println!("{package}:");
     try_in_bare_root(&bare, "/usr/bin/linerate")?;
-    for file in ["share/man/man1/linerate-why.1", "share/bash-completion/completions/linerate"] {
+    for file in ["share/man/man1/linerate-why.1.gz", "share/bash-completion/completions/linerate"] {
         let file = bare.join("usr").join(file);
         fs::metadata(&file).map_err(|error| cannot(&file, &error))?;
     }
     fs::remove_dir_all(&bare).map_err(|error| cannot(&bare, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installed_files_are_counted_in_kib_and_pages_are_compressed() {
+        let folder = root().join("target/packages-test");
+        let page = folder.join("usr/share/man/man1");
+        make(&page).unwrap();
+        write(&page.join("x.1"), &[b'x'; 5000]).unwrap();
+        let before = installed_kib(&folder).unwrap();
+        let path = compressed(&folder, "usr/share/man/man1/x.1").unwrap();
+        let after = installed_kib(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(path, "usr/share/man/man1/x.1.gz");
+        // Four directories, and 5000 bytes or what is left of them.
+        assert_eq!((before, after), (4 + 5, 4 + 1));
+    }
 }

@@ -3,11 +3,10 @@
 
 use crate::emit::{Destination, Output};
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list};
+use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list, duration_in, time_in};
 use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
-use linerate_record::units::parse_duration;
 use linerate_stat::{DEFAULT_THRESHOLD, Per, Simulator};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,8 +24,8 @@ uses QEMU if present, else Valgrind, which simulates no TLBs). The default is th
 three that works here; linerate doctor says why the others do not work.
 
 Caches of --tier sim: os (sizes reported by the system), profile (sizes measured by linerate
-memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, ultrasparc_t1, ultrasparc_t2, zen5, or
-size/ways/line for each cache: i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
+memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, t1, t2, zen5, or size/ways/line for each
+cache: i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
 QEMU (package qemu-user) simulates every level and also runs programs of other architectures:
 --caches arm1176 with an ARMv6 binary. l2= and l3= may end in /inclusive, /exclusive or /victim; d1=
@@ -83,7 +82,10 @@ pub(crate) struct StatArgs {
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
     /// Count everything on these CPUs, e.g. 0,2-3
-    #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
+    #[arg(
+        long, short = 'C', value_name = "LIST", value_parser = cpu_list,
+        allow_negative_numbers = true
+    )]
     pub(crate) cpu: Option<CpuList>,
     /// List the events and metric sets
     ///
@@ -133,10 +135,10 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
     /// Also print the counts of each thread
-    #[arg(long)]
+    #[arg(long, alias = "per-thread")]
     pub(crate) threads: bool,
     /// Also print counts per interval, e.g. 1s or 100ms
-    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    #[arg(long, short, short_alias = 'I', value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// Number of runs; counts are medians
     #[arg(
@@ -145,7 +147,9 @@ pub(crate) struct StatArgs {
     )]
     pub(crate) repeat: u32,
     /// Stop after this time; a command gets SIGTERM
-    #[arg(long, value_name = "TIME", value_parser = time, aliases = TIME_SYNONYMS)]
+    #[arg(
+        long, short = 't', value_name = "TIME", value_parser = time, aliases = TIME_SYNONYMS
+    )]
     pub(crate) time: Option<Duration>,
     /// Time slice of an event set (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice, hide_short_help = true)]
@@ -226,29 +230,21 @@ fn simulator(text: &str) -> Result<Simulator, String> {
     }
 }
 
-fn duration(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    match time {
-        time if time < least => Err(format!("shorter than {least:?}")),
-        time if time > most => Err(format!("longer than {most:?}")),
-        time => Ok(time),
-    }
-}
-
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Parses an interval. Its unit must be given: `perf stat -I` takes milliseconds.
 fn interval(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_millis(10), DAY)
+    time_in(text, Duration::from_millis(10)..=DAY, "100ms")
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_millis(1), 365 * DAY)
+    duration_in(text, Duration::from_millis(1)..=365 * DAY)
 }
 
 /// Parses the time slice of event sets. With shorter slices, most time would be spent on switching
 /// event sets; with longer ones, each set would wait too long for its next slice.
 fn slice(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_micros(500), Duration::from_secs(1))
+    time_in(text, Duration::from_micros(500)..=Duration::from_secs(1), "2ms")
 }
 
 fn percent(text: &str) -> Result<Percent, String> {
@@ -343,6 +339,17 @@ mod tests {
         }
         let listed = caches.trim().rsplit(' ').next().unwrap().trim_end_matches('.');
         assert!(Geometry::parse(listed).is_ok(), "{listed}");
+    }
+
+    #[test]
+    fn options_of_perf_stat_mean_the_same() {
+        let args = args(&["-C", "0-1", "-I", "100ms", "-t", "2", "--per-thread"]);
+        assert_eq!(args.cpu, Some(CpuList(vec![0, 1])));
+        assert_eq!(args.interval, Some(Duration::from_millis(100)));
+        assert_eq!((args.time, args.threads), (Some(Duration::from_secs(2)), true));
+        // Milliseconds in perf, so a plain number could mean either.
+        let why = parsed(&["-C", "0", "-I", "200"]).unwrap_err();
+        assert!(why.contains("'200' has no unit; write, e.g., '100ms'"), "{why}");
     }
 
     #[test]

@@ -4,13 +4,13 @@
 use crate::emit::Output;
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
-use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list, duration};
+use crate::parse::{CpuList, TIME_SYNONYMS, cpu_list, duration, quoted, time_in};
 use crate::plots::Plots;
 use clap::Args;
 use linerate_explain::classes::class_of;
 use linerate_record::profile::CostClass;
 use linerate_record::stream::StreamMode;
-use linerate_record::units::{parse_bit_rate, parse_duration, parse_memory_size};
+use linerate_record::units::{parse_bit_rate, parse_memory_size};
 use linerate_stream::protocol::PORT;
 use linerate_stream::{Network, Request, Target, sweep};
 use std::net::{IpAddr, Ipv4Addr};
@@ -141,7 +141,7 @@ const TOKEN_LEAST: usize = 8;
 struct Buffer(Option<u32>);
 
 fn size(text: &str) -> Result<u32, String> {
-    let bytes = parse_memory_size(text).map_err(|error| error.to_string())?.0;
+    let bytes = parse_memory_size(text).map_err(|error| quoted(&error))?.0;
     u32::try_from(bytes).map_err(|_| format!("{bytes} bytes is too large"))
 }
 
@@ -153,17 +153,13 @@ fn buffer(text: &str) -> Result<Buffer, String> {
 }
 
 fn rate(text: &str) -> Result<u64, String> {
-    let bits = parse_bit_rate(text).map_err(|error| error.to_string())?.0;
+    let bits = parse_bit_rate(text).map_err(|error| quoted(&error))?.0;
     let is_usable = (8.0..=1e15).contains(&bits);
     is_usable.then_some(bits as u64).ok_or_else(|| "expected 8b/s to 1000Tb/s".to_owned())
 }
 
 fn pause(text: &str) -> Result<Duration, String> {
-    let pause = parse_duration(text).map_err(|error| error.to_string())?;
-    match pause <= linerate_stream::protocol::MAX_PAUSE {
-        true => Ok(pause),
-        false => Err("longer than 1s".to_owned()),
-    }
+    time_in(text, Duration::ZERO..=linerate_stream::protocol::MAX_PAUSE, "1ms")
 }
 
 /// Parses two CPUs, which may be the same.

@@ -31,6 +31,7 @@ use linerate_observe::Target;
 use linerate_record::why::ledger::ledger;
 use linerate_record::why::{Cause, WhyReport};
 use linerate_record::{Body, Record};
+use linerate_report::{Markup, Style};
 use scene::{Scene, Truth};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -86,11 +87,18 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
     let has_record = args.output.record.as_deref().is_some_and(files::is_stdout);
-    let is_text = args.output.form_of("why") == Form::Text && !has_record;
+    let form = args.output.form_of("why");
+    let is_text = form == Form::Text && !has_record;
     let shown = show(args, &record, if is_text { &text } else { "" })?;
-    // Other formats are read by scripts, which expect only the record.
-    if !is_text {
-        emit::say(&text);
+    // Other formats are read by scripts, which expect only the record. Markdown is read by people:
+    // if both streams go to one page, the comparison has to be Markdown too.
+    match form {
+        Form::Markdown if !has_record => emit::say(&linerate_report::why_truth(
+            &sentence,
+            &Style { color: false, markup: Markup::Markdown, ..super::style(args) },
+        )),
+        _ if !is_text => emit::say(&text),
+        _ => {}
     }
     Ok(if agrees { shown } else { Answer::No })
 }

@@ -102,13 +102,14 @@ fn reports_missing_valgrind() {
     assert_eq!(output.status.code(), Some(0));
     let found = record(&String::from_utf8(output.stdout).expect("UTF-8"));
     let reason = found.figures()["tier_sim"].reason.clone().expect("a reason");
-    assert!(reason.contains("is not in PATH"), "{reason}");
+    assert!(reason.contains("(package qemu-user) nor Valgrind"), "{reason}");
     let Body::Doctor(report) = found.body else { panic!("not a record of a machine") };
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     let fix = valgrind.fix.as_deref();
     // Without a PATH, no package manager is found that could install Valgrind.
-    assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these directories"));
+    let wanted = "export PATH=\"$PATH:DIR\"  # DIR has qemu-user's emulators or Valgrind";
+    assert_eq!(fix, Some(wanted));
 }
 
 #[test]

@@ -284,3 +284,17 @@ fn a_record_that_was_changed_is_refused_by_name() {
     let refusal = refused(&["report", &folder.write("wrong.json", wrong)]);
     assert!(refusal.contains("`warnings` contradicts"), "{refusal}");
 }
+
+#[test]
+fn a_path_given_for_a_record_and_the_reverse_name_the_other_command() {
+    let folder = Folder::new();
+    let edge = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
+    let said = refused(&["report", edge]);
+    assert!(said.contains("a packet path, not a record; did you mean `linerate run "), "{said}");
+    let record = folder.write("run.json", "{\n  \"version\": \"2.8\"\n}\n");
+    for command in ["run", "tune", "plan"] {
+        let said = refused(&[command, &record]);
+        assert!(said.contains("if it is a record, did you mean `linerate report "), "{said}");
+        assert!(said.lines().count() < 4, "{said}");
+    }
+}

@@ -2,7 +2,7 @@
 //! Runs the Radio Link Protocol example paths the way a user would.
 
 use crate::records::assert_conserved;
-use crate::rig::{Folder, answered, linerate, record, refused};
+use crate::rig::{Folder, answered, command, linerate, record, refused};
 use linerate_record::Body;
 use serde_json::Value;
 
@@ -89,16 +89,19 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let done = linerate(&["run", "--record", &kept, &file]);
     assert_eq!(done.status, Some(0), "{done:?}");
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = "o packet reached the sink: `PDSN_TX` dropped all 20,000 ";
     let warned = joined(&done.stderr);
-    assert!(
-        warned.contains("no packet reached the sink: `PDSN_TX` dropped all 20000 "),
-        "{warned}"
-    );
+    assert!(warned.contains(all), "{warned}");
     assert!(warned.contains("(not_framed): `linerate stages KIND` lists"), "{warned}");
-    assert!(
-        joined(&done.stdout).contains("the path: no packet reached the sink: `PDSN_TX`"),
-        "{done:?}"
-    );
+    let found = joined(&done.stdout);
+    assert!(found.contains("the path: no packet reached the sink: `PDSN_TX`"), "{found}");
+    // On one screen, what happened and its remedy each stand once.
+    let shown = command(&["report", &kept]).env("LINERATE_DETAILS", "0").output();
+    let shown = shown.expect("the program starts");
+    let said = [shown.stderr, shown.stdout].concat();
+    let said = joined(&String::from_utf8(said).expect("UTF-8"));
+    assert_eq!(said.matches(all).count(), 1, "{said}");
+    assert_eq!(said.matches("`linerate stages KIND` lists").count(), 1, "{said}");
     let said = linerate(&["run", "--goal", "1kpps", "--quiet", &file]);
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(

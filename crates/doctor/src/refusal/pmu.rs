@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Explains why a machine has no hardware counters at all, and how to enable them.
 
-use super::{Cause, Explanation, simulate};
+use super::{Cause, Explanation, simulate, simulate_with};
 use crate::host_facts::{DeviceTree, Facts};
 
 /// Explains why no PMU counts core events on this machine.
@@ -27,7 +27,7 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
         (DeviceTree::NotUsed, None) => Explanation::new(
             Cause::NoPmuDriver,
             "this kernel found no supported core PMU (/sys/bus/event_source/devices has none)",
-            format!("{}  # sudo dmesg | grep -iE 'pmu|perf' shows why", simulate(facts)),
+            simulate_with(facts, "sudo dmesg | grep -iE 'pmu|perf' shows why"),
         ),
     }
 }
@@ -55,7 +55,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
         }
     };
     let fix = match host_way(hypervisor, maker) {
-        Some(way) => format!("{}  # simulates; for counters, {way}", simulate(facts)),
+        Some(way) => simulate_with(facts, &format!("simulates; for counters, {way}")),
         None => simulate(facts),
     };
     Explanation::new(Cause::NoVirtualPmu, sentence, fix)
@@ -63,10 +63,11 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
 
 /// Returns a fix for an event that can be opened but always counts 0.
 pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
-    let here = simulate(facts);
     match facts.platform.emulated {
-        Some(true) => format!("{here}  # simulates; for counters, on the host: {EMULATED}"),
-        _ => here,
+        Some(true) => {
+            simulate_with(facts, &format!("simulates; for counters, on the host: {EMULATED}"))
+        }
+        _ => simulate(facts),
     }
 }
 

@@ -41,6 +41,7 @@ fn usual() -> Facts {
         capabilities: Some(0),
         has_seccomp_filter: Some(false),
         core_units: vec![CoreUnit { name: "cpu".to_owned(), kind: RAW, cpus: None }],
+        qemu: Some("/usr/bin/qemu-x86_64".into()),
         ..Facts::default()
     }
 }
@@ -304,7 +305,7 @@ fn every_fix_is_a_line_for_a_shell() {
         let ends = command.replace("; ", "\n").replace(" | ", "\n").replace(" && ", "\n");
         for part in ends.lines().filter(|part| !part.starts_with('#')) {
             let first = part.split_whitespace().next().unwrap();
-            let others = ["tail", "tee", "${EDITOR:-vi}"];
+            let others = ["export", "tail", "tee", "${EDITOR:-vi}"];
             assert!(PROGRAMS.contains(&first) || others.contains(&first), "{first}: {fix}");
         }
     }
@@ -429,10 +430,20 @@ fn packages_are_installed_the_way_of_the_system() {
     let installer = Installer { program: "dnf", command: "sudo dnf install" };
     let refusal = no_valgrind(&Facts { installer: Some(installer), ..usual() }).unwrap();
     assert_eq!(refusal.fix.unwrap(), "sudo dnf install valgrind");
-    let installs = Facts { installer: Some(installer), ..guest("NoBodyKnows") };
-    let fix = Case::new(cycles()).refused(ENOENT, installs).fix.unwrap();
+    let bare = || Facts { qemu: None, ..guest("NoBodyKnows") };
+    let installs_by = |installer| Facts { installer: Some(installer), ..bare() };
+    let fix = Case::new(cycles()).refused(ENOENT, installs_by(installer)).fix.unwrap();
     assert_eq!(fix, format!("sudo dnf install valgrind && {SIMULATE}"));
-    assert!(no_valgrind(&usual()).unwrap().fix.unwrap().starts_with("echo \"$PATH\"  #"));
+    let apt = Installer { program: "apt-get", command: "sudo apt-get install" };
+    let refusal = no_valgrind(&Facts { installer: Some(apt), ..usual() }).unwrap();
+    assert_eq!(refusal.fix.unwrap(), "sudo apt-get install qemu-user");
+    let by_hand = no_valgrind(&usual()).unwrap();
+    assert!(by_hand.fix.unwrap().starts_with("export PATH=\"$PATH:DIR\"  # DIR has qemu-user's"));
+    assert!(by_hand.sentence.starts_with("neither QEMU's user-mode emulator (package qemu-user)"));
+    // A simulator that is installed is not installed again; one that is not is named as needed.
+    let fix = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts).fix.unwrap();
+    assert_eq!(fix(Facts { installer: Some(apt), ..guest("NoBodyKnows") }), SIMULATE);
+    assert_eq!(fix(bare()), format!("{SIMULATE}  # needs qemu-user or Valgrind"));
     let there = Facts { valgrind: Some("/usr/bin/valgrind".into()), ..usual() };
     assert_eq!(no_valgrind(&there), None);
 }

@@ -34,7 +34,7 @@ pub fn text(
     }
     let _ = writeln!(text, "\nname = {}", quoted(name));
     if let Some(rate) = line_bits_per_s {
-        let _ = writeln!(text, "\n[line]\nrate = \"{}b/s\"", rate.round());
+        let _ = writeln!(text, "\n[line]\nrate = \"{}\"", bit_rate(rate));
     }
     let sizes = frame - FCS_BYTES;
     let _ = writeln!(text, "\n[source]\nkind = \"generator\"\nsizes = [{sizes}]");
@@ -55,6 +55,15 @@ pub fn text(
         text += &cost(stage, state);
     }
     text
+}
+
+/// Writes a bit rate exactly, in the largest unit in which it is a whole number: `10Gb/s`.
+fn bit_rate(rate: f64) -> String {
+    let rate = rate.round();
+    let units = [(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")];
+    let is_whole = |(unit, _): &(f64, &str)| rate >= *unit && rate % unit == 0.0;
+    let (size, unit) = units.into_iter().find(is_whole).unwrap_or((1.0, "b/s"));
+    format!("{}{unit}", rate / size)
 }
 
 /// Lists what [`text()`] assumes because neither the record nor the user says it, and the options
@@ -112,4 +121,18 @@ fn quoted(text: &str) -> String {
 /// Returns `text` with line breaks and other control characters replaced with `_`.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bit_rate;
+
+    #[test]
+    fn rates_are_exact_and_in_the_largest_unit() {
+        let cases =
+            [(1e10, "10Gb/s"), (2.5e9, "2500Mb/s"), (1e12, "1Tb/s"), (1_234_567.0, "1234567b/s")];
+        for (rate, text) in cases {
+            assert_eq!(bit_rate(rate), text);
+        }
+    }
 }

@@ -56,7 +56,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     }
     let end = ended(&two).expect("a dead end");
     assert_eq!((end.stage.as_str(), end.packets, end.passed), ("verify", 2000, 14));
-    assert!(end.to_string().starts_with("`verify` dropped all but 14 of the 2000 "), "{end}");
+    assert!(end.to_string().starts_with("`verify` dropped all but 14 of the 2,000 "), "{end}");
 
     let mut consumed = dead.clone();
     for worker in &mut consumed.workers {

@@ -3,7 +3,7 @@
 //! fraction of line rate.
 
 use super::share;
-use crate::tune::kept_because;
+use crate::tune::{kept_because, reached_before};
 use crate::value::{cut, significant};
 use linerate_plan::diagnose::HEADLINE_REPLAY;
 use linerate_plan::profile::stage_share;
@@ -40,6 +40,14 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     if let Some(end) = report.dead_end() {
         let outcome = if end.is_refusal() { "No packet was sent" } else { NOT_REACHED };
         return vec![format!("{outcome}: {end}")];
+    }
+    // What limits a path that reaches line rate matters less than that it does.
+    let line = report.line_rate_kpps.filter(|line| *line > 0.0);
+    if let Some((kpps, line)) = rate.zip(line).filter(|(kpps, line)| kpps >= line) {
+        let reached = format!("Line rate reached{}: {}", beyond(kpps / line), Kpps(kpps));
+        let stage = report.finding.as_ref().and_then(|finding| finding.bottleneck.as_ref());
+        let above = stage.map(|stage| format!("`{stage}` limits the rate"));
+        return vec![reached, above.unwrap_or_default()];
     }
     vec![
         bottleneck(report, report.finding.as_ref()),
@@ -92,8 +100,16 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
 fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
     match kpps.zip(line.filter(|line| *line > 0.0)) {
         Some((kpps, line)) if kpps < line => format!("line rate: {} %", share(kpps / line)),
-        Some(_) => "line rate: reached".to_owned(),
+        Some((kpps, line)) => format!("line rate: reached{}", beyond(kpps / line)),
         None => String::new(),
+    }
+}
+
+/// Formats how far a rate exceeds line rate, ` (454 %)`; empty if it does not.
+fn beyond(ratio: f64) -> String {
+    match share(ratio) {
+        percent if percent == "100" => String::new(),
+        percent => format!(" ({percent} %)"),
     }
 }
 
@@ -127,6 +143,16 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         }
     };
     let paired = chosen.and_then(|chosen| chosen.speedup.as_ref()?.as_number());
+    if let Some(share) = reached_before(report) {
+        const BRIEF_COLUMNS: usize = 28;
+        let by = cut(&setting(candidate, report), BRIEF_COLUMNS);
+        let factor = paired.or(after.zip(before).map(|(after, before)| after / before));
+        return vec![
+            format!("Keep the mapping: line rate reached{}", beyond(share)),
+            format!("{} by {by} is not needed", faster(factor, factor)),
+            before.map_or_else(String::new, |kpps| Kpps(kpps).to_string()),
+        ];
+    }
     let factor = faster(paired, after.zip(before.filter(|kpps| *kpps > 0.0)).map(|(a, b)| a / b));
     let ratio = paired.or(after.zip(before).map(|(a, b)| a / b));
     let limit = report.p99_limit_ns.filter(|_| word.is_empty());
@@ -221,8 +247,9 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
         true => format!("the task needs {} {strands}", significant(task.strands)),
         false => format!("the task needs more {strands} than the machine has"),
     });
-    let measured = report.shortfall.as_ref().map(|shortfall| {
-        format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))
-    });
+    let measured = report
+        .shortfall
+        .as_ref()
+        .map(|shortfall| format!("measured: {} % of line rate", share(shortfall.share_of_line)));
     vec![budget, of_all.unwrap_or_default(), measured.or(task).unwrap_or_default()]
 }

@@ -35,6 +35,7 @@ pub(crate) fn icicle(
         edge: if glyphs == Glyphs::Braille { '\u{258f}' } else { '|' },
         all: whole.samples,
         columns: style.width,
+        folds: detail == Detail::Screen,
     };
     let program = BTreeMap::from([(report.sampled.name.clone(), whole)]);
     drawing.draw(&program, 0, 0);
@@ -112,6 +113,8 @@ struct Drawing {
     edge: char,
     all: u64,
     columns: usize,
+    /// Whether callers with a single callee of the same width share a row with it.
+    folds: bool,
 }
 
 impl Drawing {
@@ -119,11 +122,11 @@ impl Drawing {
     /// below.
     fn draw(&mut self, frames: &BTreeMap<String, Frame>, row: usize, mut begins: u64) {
         for (name, frame) in frames {
-            let column = |samples: u64| (samples as f64 / self.per_column).round() as usize;
-            let first = column(begins);
-            let behind = column(begins + frame.samples).min(self.columns);
+            let first = self.column(begins);
+            let behind = self.column(begins + frame.samples).min(self.columns);
             if behind > first {
-                let cell = self.cell(name, frame.samples, behind - first);
+                let (callers, name, frame) = self.folded(name, frame, begins);
+                let cell = self.cell(&callers, name, frame.samples, behind - first);
                 if self.rows.len() <= row {
                     self.rows.push(Row::default());
                 }
@@ -134,10 +137,50 @@ impl Drawing {
         }
     }
 
-    /// Formats a function's name in `width` columns, with its share if there is room.
-    fn cell(&self, name: &str, samples: u64, width: usize) -> String {
+    /// Follows a chain of calls from a function, each to the only callee and as wide as its caller,
+    /// to the last one. Returns the callers' names, and the last function.
+    fn folded<'f>(
+        &self,
+        name: &'f str,
+        frame: &'f Frame,
+        begins: u64,
+    ) -> (Vec<&'f str>, &'f str, &'f Frame) {
+        let width = |samples: u64| self.column(begins + samples) - self.column(begins);
+        let (mut callers, mut last) = (Vec::new(), (name, frame));
+        while self.folds {
+            let mut callees = last.1.callees.iter();
+            match (callees.next(), callees.next()) {
+                (Some((name, only)), None) if width(only.samples) == width(last.1.samples) => {
+                    callers.push(last.0);
+                    last = (name, only);
+                }
+                _ => break,
+            }
+        }
+        (callers, last.0, last.1)
+    }
+
+    fn column(&self, samples: u64) -> usize {
+        (samples as f64 / self.per_column).round() as usize
+    }
+
+    /// Formats a function's name in `width` columns, with its share if there is room, after its
+    /// callers in the same row: as many of the nearest as fit.
+    fn cell(&self, callers: &[&str], name: &str, samples: u64, width: usize) -> String {
+        const MORE: &str = "... > ";
         let share = percent(samples as f64 / self.all.max(1) as f64) + " %";
-        let name = clean(name);
+        let mut name = clean(name);
+        let room = width.saturating_sub(4 + share.chars().count());
+        for (at, caller) in callers.iter().enumerate().rev() {
+            let longer = format!("{} > {name}", clean(caller));
+            let reserve = if at > 0 { MORE.len() } else { 0 };
+            if longer.chars().count() + reserve > room {
+                let cut = format!("{MORE}{name}");
+                name = if cut.chars().count() <= room { cut } else { name };
+                break;
+            }
+            name = longer;
+        }
         let text = match width > SHARE_COLUMNS {
             true => {
                 let room = width - 3 - share.chars().count();
@@ -170,7 +213,7 @@ mod tests {
     fn callees_are_below_their_callers_and_as_wide_as_their_share() {
         let report = report();
         let style = Style::plain(80);
-        let text = icicle(&report, Detail::Screen, Glyphs::Ascii, &style);
+        let text = icicle(&report, Detail::Brief, Glyphs::Ascii, &style);
         let rows: Vec<&str> = text.lines().take(4).collect();
         assert!(rows[0].starts_with('|') && rows[0].contains("100.0 %"), "{text}");
         assert!(rows[3].contains("75.0 %") && rows[3].contains("25.0 %"), "{text}");
@@ -178,6 +221,20 @@ mod tests {
             rows[3].char_indices().filter(|(_, c)| *c == '|').map(|(at, _)| at).collect();
         assert!(edges == [0, 60] || edges == [0, 20], "{edges:?} {text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn on_one_screen_callers_of_one_function_share_its_row() {
+        let report = report();
+        let text = icicle(&report, Detail::Screen, Glyphs::Ascii, &Style::plain(80));
+        let rows: Vec<&str> = text.lines().take(3).collect();
+        let name = clean(&report.functions[0].name);
+        assert!(rows[0].contains(&format!(" > {name} ")) && rows[0].contains("100.0 %"), "{text}");
+        assert!(rows[1].contains("75.0 %") && rows[1].contains("25.0 %"), "{text}");
+        // The function itself is named even where its callers do not fit.
+        let text = icicle(&report, Detail::Screen, Glyphs::Ascii, &Style::plain(40));
+        assert!(text.lines().next().is_some_and(|row| row.contains(&name)), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub(super) fn simulator(caches: Option<&SimulatedCaches>) -> String {
     format!("in {emulator} (processor {processor}{lacks}) with the caches below")
 }
 
+/// Formats one line that names the simulated caches; the details are in [`lines`].
+pub(super) fn named(caches: &SimulatedCaches, style: &Style) -> String {
+    line("caches", &format!("those of {} (--details lists them)", caches.name), style)
+}
+
 /// Formats the lines about the simulated caches.
 pub(super) fn lines(caches: &SimulatedCaches, style: &Style) -> String {
     let name = &caches.name;

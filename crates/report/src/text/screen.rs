@@ -2,10 +2,10 @@
 //! A record on one screen: the answer, its basis, the next step.
 
 use super::{of_flows, sentence_of, sentences};
-use crate::layout::{Paint, labelled, limited, painted, stacked};
+use crate::layout::{Paint, followed, labelled, painted, stacked};
 use crate::value::clean;
 use crate::{Detail, Options, PATH_FILE, Style, headline};
-use linerate_record::run::RunReport;
+use linerate_record::run::{DeadEnd, RunReport};
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
 
@@ -15,9 +15,16 @@ const SCREEN_LINES: usize = 39;
 /// Formats the answer and as much of the rest as fits. The last line says how to see the remainder.
 pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, options: &Options) -> String {
     let glyphs = options.glyphs;
+    let mut notes = Vec::new();
     let below = match &record.body {
-        Body::Run(report) => of_run(report, whole, narrow),
-        Body::Tune(report) => of_tune(report, options.is_written, whole, narrow),
+        Body::Run(report) => {
+            notes = notes_of_run(report, narrow);
+            of_run(report, whole, narrow)
+        }
+        Body::Tune(report) => {
+            notes = notes_of_tune(report, narrow);
+            crate::tune::screen(report, options.is_written, whole)
+        }
         Body::Plan(report) => crate::plan::screen(report, whole),
         Body::Kernels(report) => crate::kernels::screen(report, narrow),
         Body::Memory(report) => crate::memory::screen(report, &record.provenance, glyphs, whole),
@@ -38,7 +45,7 @@ pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, options: &O
         true => answer,
         false => painted(Paint::Head, &answer, narrow) + "\n",
     };
-    limited(&stacked(&[answer, below]), SCREEN_LINES)
+    followed(&stacked(&[answer, below]), &notes, SCREEN_LINES)
 }
 
 fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
@@ -46,7 +53,7 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let finding = report.finding.as_ref().map_or_else(String::new, |finding| {
         let end = report.dead_end();
         let next = match finding.limit {
-            _ if end.is_some() => line("do", end.map_or("", |end| end.remedy())),
+            _ if end.is_some() => line("do", end.as_ref().map_or("", DeadEnd::remedy)),
             // Another mapping is of no use to a path that reaches line rate.
             Limit::Processing if reaches_line(report) => String::new(),
             Limit::Processing => {
@@ -57,14 +64,30 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
             Limit::Interface => line("do", Limit::FASTER_INTERFACE),
             Limit::CannotTell | Limit::Unknown => String::new(),
         };
-        line("evidence", &finding.sentence) + &next
+        match evidence(&finding.sentence, end.as_ref()) {
+            "" => next,
+            text => line("evidence", text) + &next,
+        }
     });
     let kernels = report.kernel_advice.as_ref();
     let kernels = kernels.map_or_else(String::new, |advice| line("kernels", &advice.sentence));
+    stacked(&[finding + &kernels, crate::run::screen(report, whole)])
+}
+
+fn notes_of_run(report: &RunReport, narrow: &Style) -> Vec<String> {
     let flows = report.flows().map_or_else(String::new, |flows| of_flows(&flows));
     let home = sentence_of(report.packets_home.as_ref());
-    let notes = [flows.as_str(), home].map(|text| sentences(text, narrow)).concat();
-    stacked(&[finding + &kernels, crate::run::screen(report, whole), notes])
+    [flows.as_str(), home].map(|text| sentences(text, narrow)).into()
+}
+
+/// Returns the sentence of a run's finding without what the headline says: where all packets ended.
+fn evidence<'a>(sentence: &'a str, end: Option<&DeadEnd>) -> &'a str {
+    let Some(end) = end else { return sentence };
+    if end.is_drop() {
+        return "";
+    }
+    let said = format!("; {}: {end}", end.outcome());
+    sentence.strip_suffix(&said).unwrap_or(sentence)
 }
 
 /// Returns whether a run reached line rate.
@@ -73,9 +96,8 @@ fn reaches_line(report: &RunReport) -> bool {
     rate.is_some_and(|(rate, line)| rate >= line)
 }
 
-fn of_tune(report: &TuneReport, is_written: bool, whole: &Style, narrow: &Style) -> String {
+fn notes_of_tune(report: &TuneReport, narrow: &Style) -> Vec<String> {
     let texts = report.waits.iter().map(String::as_str);
     let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(texts);
-    let notes: String = texts.map(|text| sentences(text, narrow)).collect();
-    stacked(&[crate::tune::screen(report, is_written, whole), notes])
+    texts.map(|text| sentences(text, narrow)).collect()
 }

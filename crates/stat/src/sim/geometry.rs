@@ -219,7 +219,7 @@ impl Geometry {
 
     /// Returns the processors known to [`Geometry::named`], each with a description.
     pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-        NAMED.iter().map(|known| (known.name, known.prose))
+        NAMED.iter().map(|known| (known.alias.unwrap_or(known.name), known.prose))
     }
 
     fn new(
@@ -376,7 +376,7 @@ impl fmt::Display for GeometryError {
         match self {
             Self::Unknown { name, nearest } => write!(
                 f,
-                "unknown caches `{name}`; choose {}, `{THIS}`, or list them: \
+                "unknown caches `{name}`; choose {}, `os`, `profile`, or list them: \
                  i1=32K/8/64,d1=32K/8/64,ll=8M/16/64",
                 nearest.join(", ")
             ),

@@ -55,6 +55,11 @@ fn names_and_lists() {
     let arm1176 = Geometry::named("arm1176").unwrap();
     assert_eq!(arm1176.last_level(), LastLevel::None);
     assert!(arm1176.caches().note.contains("no cache level beyond L1"));
+    // The error lists every name that --caches takes.
+    let error = Geometry::parse("foo").unwrap_err().to_string();
+    for name in Geometry::names().map(|(name, _)| name).chain(["`os`", "`profile`"]) {
+        assert!(error.contains(&format!(" {name},")), "{name}: {error}");
+    }
     for (name, prose) in Geometry::names() {
         let geometry = Geometry::parse(name).unwrap();
         let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();
