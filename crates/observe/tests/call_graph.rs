@@ -211,7 +211,9 @@ fn deep_stacks_of_a_running_program_are_copied_further() {
     let Some(chosen) = profiled(SampleRate::PerSecond(499)) else { return };
     // The user chose the rate, and with it the cost.
     assert_eq!(chosen.sampling.stack_bytes, Some(8192));
-    assert_eq!(chosen.sampling.incomplete_chains, Some(chosen.samples));
+    // A few samples are in frames with shallow stacks, such as those of signals and of the start.
+    let incomplete = chosen.sampling.incomplete_chains.unwrap();
+    assert!(incomplete * 20 > chosen.samples * 19, "{incomplete} of {}", chosen.samples);
     let Some(found) = profiled(SampleRate::AtMost(999)) else { return };
     assert_eq!(found.sampling.stack_bytes, Some(32 << 10));
     assert!(found.sampling.rate_hz < 501.0, "{}", found.sampling.rate_hz);

@@ -105,7 +105,7 @@ fn refusing(refused: u64) -> RunReport {
 #[test]
 fn interfaces_that_refuse_all_packets_are_a_dead_end() {
     let end = refusing(1000).dead_end().expect("nothing was sent");
-    assert_eq!(end.to_string(), "the interfaces refused all 1000 packets (tx_down)");
+    assert_eq!(end.to_string(), "the interfaces refused all 1,000 packets (tx_down)");
     assert_eq!(end.outcome(), "no packet was sent");
     assert!(end.is_drop() && end.remedy().contains("ip link set"), "{}", end.remedy());
     assert_eq!(refusing(999).dead_end(), None);
