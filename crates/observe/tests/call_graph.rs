@@ -211,7 +211,7 @@ fn deep_stacks_of_a_running_program_are_copied_further() {
     let Some(chosen) = profiled(SampleRate::PerSecond(499)) else { return };
     // The user chose the rate, and with it the cost.
     assert_eq!(chosen.sampling.stack_bytes, Some(8192));
-    // A few samples are in frames with shallow stacks, such as those of signals and of the start.
+    // Where the stack is shallow, this copy suffices.
     let incomplete = chosen.sampling.incomplete_chains.unwrap();
     assert!(incomplete * 20 > chosen.samples * 19, "{incomplete} of {}", chosen.samples);
     let Some(found) = profiled(SampleRate::AtMost(999)) else { return };
