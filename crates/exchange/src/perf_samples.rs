@@ -107,13 +107,19 @@ struct Reader {
     chain_numbers: HashMap<(u32, Vec<u32>), u32>,
     /// Number of the first line that is neither a sample nor a frame, and how many there are.
     skipped: Option<(u64, u64)>,
+    /// Number of samples of the idle task.
+    idle: u64,
 }
 
 impl Reader {
     fn take(&mut self, number: u64, line: &str) {
         if let Some(header) = header(line) {
             self.end_sample();
-            self.begin_sample(&header);
+            // The idle task (swapper) has this ID on each CPU.
+            match header.tid {
+                0 => self.idle += 1,
+                _ => self.begin_sample(&header),
+            }
         } else if line.trim().is_empty() {
             self.end_sample();
         } else if let (Some(frame), true) = (frame(line), self.open.is_some()) {
@@ -202,7 +208,12 @@ impl Reader {
             ),
             fix: None,
         });
-        skipped.into_iter().collect()
+        let idle = (self.idle > 0).then(|| Unread {
+            what: "idle_task".to_owned(),
+            reason: format!("{} samples are of idle CPUs (swapper): left out", self.idle),
+            fix: None,
+        });
+        skipped.into_iter().chain(idle).collect()
     }
 
     fn report(
@@ -212,6 +223,9 @@ impl Reader {
         class_of: fn(&str, &str) -> CostClass,
     ) -> ProfileReport {
         event.samples.sort_by_key(|sample| sample.time_ns);
+        if !event.has_periods {
+            event.samples.iter_mut().for_each(|sample| sample.weight = 1.0);
+        }
         let is_clock = CLOCKS.contains(&event.name.as_str());
         let total: f64 = event.samples.iter().map(|sample| sample.weight).sum();
         let count = event.samples.len() as f64;
@@ -220,12 +234,12 @@ impl Reader {
             false => {
                 unread.push(Unread {
                     what: "cpu_time".to_owned(),
-                    reason: "perf recorded no CPU time: it is estimated from the median time \
+                    reason: "perf recorded no CPU time: it is estimated from the shortest times \
                              between two samples of a thread"
                         .to_owned(),
                     fix: None,
                 });
-                shares::median_gap_ns(&event.samples)
+                shares::gap_ns(&event.samples)
             }
         };
         unread.extend(shares::uneven(&event.samples));

@@ -170,7 +170,8 @@ impl Sockets {
     ) {
         let is_start = moment == Moment::Start;
         let is_walk = moment != Moment::Within || self.walking.is_due();
-        let is_unchanged = is_walk && !is_start && self.has_same_descriptors(root, pids);
+        let is_unchanged =
+            is_walk && moment == Moment::Within && self.has_same_descriptors(root, pids);
         if is_walk && !is_unchanged {
             self.walk(root, pids);
         }
@@ -209,8 +210,13 @@ impl Sockets {
         };
         let began = self.tcp_listing.begin();
         let tcp = listing::list(network, InetProtocol::Tcp);
-        self.tcp_listing.end(began);
-        if is_unchanged && tcp.as_ref().is_some_and(|(tcp, _)| self.has_accepted(tcp)) {
+        if tcp.is_some() {
+            self.tcp_listing.end(began);
+        }
+        let is_changed = |(tcp, is_complete): &(Vec<InetSocket>, bool)| {
+            self.has_accepted(tcp) || (*is_complete && self.lacks_connection(tcp))
+        };
+        if is_unchanged && tcp.as_ref().is_some_and(is_changed) {
             self.walk(root, pids);
         }
         match tcp {

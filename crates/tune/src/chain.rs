@@ -5,7 +5,7 @@ use crate::bench::kernels;
 use crate::calibrate::Calibration;
 use crate::error::TuneError;
 use crate::home::home;
-use crate::idle::idle;
+use crate::idle::{idle, no_idle_advice};
 use crate::measure::Measured;
 use crate::predict::{Predicted, predict};
 use crate::session::{Request, Session};
@@ -61,7 +61,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
     }
     if measured.finding.limit == Limit::Offered {
         let report = untried(request, &measured, None);
-        let (report, kept) = session.with_idle(report, kept(request, &measured, None))?;
+        let (report, kept) = session.with_idle(report, kept(request, &measured, None));
         return ended(report, Some(kept), None);
     }
     let calibration = match session.calibrate(&measured) {
@@ -81,22 +81,24 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
     };
     let kept = kept(request, &measured, trial.chosen.map(|chosen| (chosen, &predicted)));
     let tuned = session.run_kept(&kept)?;
-    let (report, kept) = session.with_idle(with_trial(report, &trial, tuned), kept)?;
+    let (report, kept) = session.with_idle(with_trial(report, &trial, tuned), kept);
     ended(report, Some(kept), None)
 }
 
 impl Session<'_> {
     /// Adds idle policies for the kept mapping to a report, if the path has a rate.
-    fn with_idle(&self, report: TuneReport, kept: Kept) -> Result<(TuneReport, Kept), TuneError> {
+    fn with_idle(&self, report: TuneReport, kept: Kept) -> (TuneReport, Kept) {
         if self.request.path.run.rate == Rate::Max || self.is_stopped() {
-            return Ok((report, kept));
+            return (report, kept);
         }
         let bench = self.bench();
         let bench = bench.with(kernels(&kept.kernels).unwrap_or(bench.kernels));
         let run = RunOptions { burst: kept.burst, ..bench.path.run };
         let path = Path { mapping: kept.mapping.clone(), run, ..bench.path.clone() };
-        let (advice, rules) = idle(&bench, &path, &report.tuned, self.request.p99_limit_ns)?;
-        Ok((TuneReport { idle: Some(advice), ..report }, Kept { idle: rules, ..kept }))
+        let found = idle(&bench, &path, &report.tuned, self.request.p99_limit_ns);
+        // A failure of this last step loses nothing that was measured before.
+        let (advice, rules) = found.unwrap_or_else(|why| (no_idle_advice(&why.to_string()), None));
+        (TuneReport { idle: Some(advice), ..report }, Kept { idle: rules, ..kept })
     }
 
     /// Runs the kept mapping once more, long enough for its figures to be reported.

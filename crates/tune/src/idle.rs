@@ -9,7 +9,6 @@ use linerate_dataplane::{Responses, RunError, WARM_UP, responses};
 use linerate_machine::ticks::ticks;
 use linerate_path::model::{IdlePolicy, IdleRules, Path};
 use linerate_plan::idle::{Conditions, Proposal, Worker, propose};
-use linerate_plan::verdict::MIN_GAIN;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::stats::{CONFIDENCE, median_interval, paired_ratio, quantile_interval};
 use linerate_record::tune::{IdleAdvice, IdleTrial, WorkerIdle};
@@ -76,6 +75,8 @@ pub(crate) fn idle(
     let kept = trial.as_ref().is_some_and(|trial| is_worth_it(trial, p99_limit_ns));
     Ok((IdleAdvice { trial, kept, ..advice }, kept.then_some(rules)))
 }
+
+const TIMED: &str = "wake-ups of a sleeping thread, timed before the rounds";
 
 /// Returns the busiest worker of each segment, in order.
 fn busiest(run: &RunReport) -> Vec<&WorkerReport> {
@@ -194,6 +195,19 @@ fn judged(pairs: &[[Seen; 2]]) -> IdleTrial {
     }
 }
 
+/// Returns the advice for a path whose policies could not be examined, with the reason.
+pub(crate) fn no_idle_advice(reason: &str) -> IdleAdvice {
+    let none = || Figure::absent("ns", Tier::Sw, TIMED, reason);
+    IdleAdvice {
+        wake_up_p50: none(),
+        wake_up_p99: none(),
+        workers: Vec::new(),
+        unknown: Some(reason.to_owned()),
+        trial: None,
+        kept: false,
+    }
+}
+
 fn figure(unit: &str, all: &[f64], method: &str) -> Figure {
     if all.is_empty() {
         return Figure::absent(unit, Tier::Sw, method, "no round timed enough packets");
@@ -202,12 +216,11 @@ fn figure(unit: &str, all: &[f64], method: &str) -> Figure {
 }
 
 fn wake_up(all: &Responses, fraction: f64) -> Figure {
-    const METHOD: &str = "wake-ups of a sleeping thread, timed before the rounds";
     if all.ns.is_empty() {
         let reason = "a thread was preempted during each wake-up";
-        return Figure::absent("ns", Tier::Sw, METHOD, reason);
+        return Figure::absent("ns", Tier::Sw, TIMED, reason);
     }
-    Figure::number("ns", quantile_interval(&all.ns, fraction, CONFIDENCE), Tier::Sw, METHOD)
+    Figure::number("ns", quantile_interval(&all.ns, fraction, CONFIDENCE), Tier::Sw, TIMED)
 }
 
 fn recorded(worker: &Worker, proposal: &Proposal) -> WorkerIdle {
@@ -221,11 +234,15 @@ fn recorded(worker: &Worker, proposal: &Proposal) -> WorkerIdle {
     }
 }
 
+/// Minimum rate relative to polling. At a given rate, the rest is lost packets; a smaller
+/// difference is the time between the ends of the rounds.
+const KEPT: f64 = 0.999;
+
 /// Returns whether a comparison shows that the policies save CPU time, at the same rate and within
 /// the limit on latency.
 fn is_worth_it(trial: &IdleTrial, p99_limit_ns: Option<f64>) -> bool {
     let saves = trial.cpus_saved.low.is_some_and(|low| low > 0.0);
-    let keeps_up = trial.rate_ratio.as_number().is_some_and(|ratio| ratio >= 1.0 - MIN_GAIN);
+    let keeps_up = trial.rate_ratio.as_number().is_some_and(|ratio| ratio >= KEPT);
     saves && keeps_up && crate::trial::is_within(&trial.p99, p99_limit_ns)
 }
 

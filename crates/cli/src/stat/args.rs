@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_perf_stat_mean_the_same() {
+    fn options_of_perf_stat_are_known() {
         let args = args(&["-C", "0-1", "-I", "100ms", "-t", "2", "--per-thread"]);
         assert_eq!(args.cpu, Some(CpuList(vec![0, 1])));
         assert_eq!(args.interval, Some(Duration::from_millis(100)));

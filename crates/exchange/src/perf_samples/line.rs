@@ -99,7 +99,8 @@ fn of_file(file: &str) -> &str {
 /// Splits an event into name and modifiers; `None` for a tracepoint, whose name has two parts.
 fn modifiers(event: &str) -> Option<(&str, &str)> {
     const MODIFIERS: &str = "ukhGHpPSDIWebR";
-    let (name, modifiers) = event.split_once(':').unwrap_or((event, ""));
+    let inside = event.strip_suffix('/').filter(|inside| inside.contains('/')).unwrap_or(event);
+    let (name, modifiers) = inside.split_once(':').unwrap_or((event, ""));
     let is_event = !name.is_empty() && modifiers.chars().all(|one| MODIFIERS.contains(one));
     is_event.then_some((name, modifiers))
 }

@@ -27,9 +27,11 @@ const SEED: u64 = 0x7065_7266;
 const METHOD: &str = "samples in the function, weighted by their periods / all samples";
 const NO_PACKETS: &str = "perf counts no packets";
 
-/// Returns the median time between two samples of a thread, in nanoseconds; of the whole window if
-/// no thread has two samples.
-pub(super) fn median_gap_ns(samples: &[Sample]) -> f64 {
+/// Returns a time that hardly any two samples of a thread are closer together than, in nanoseconds:
+/// the CPU time per sample. Longer gaps include time off the CPU.
+pub(super) fn gap_ns(samples: &[Sample]) -> f64 {
+    /// Quantile that leaves out samples that follow a change of the period.
+    const LOW: f64 = 0.1;
     let mut last = HashMap::<u32, u64>::new();
     let mut gaps: Vec<u64> = samples
         .iter()
@@ -39,7 +41,7 @@ pub(super) fn median_gap_ns(samples: &[Sample]) -> f64 {
         })
         .collect();
     gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).map_or(1e6, |gap| *gap as f64)
+    gaps.get((gaps.len() as f64 * LOW) as usize).map_or(1e6, |gap| *gap as f64)
 }
 
 /// Reports that samples have different weights.

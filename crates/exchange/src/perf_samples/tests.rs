@@ -70,6 +70,33 @@ fn shares_are_weighted_by_period() {
     assert_eq!(report.tier(), linerate_record::Tier::Hw);
 }
 
+/// `perf record -a` samples the idle task too, with the same thread ID on all CPUs.
+#[test]
+fn idle_cpus_are_no_program() {
+    let mut all = text(100);
+    for at in 0..400 {
+        let (seconds, us) = (100 + at / 1000, at % 1000 * 1000 + 7);
+        let _ = writeln!(
+            all,
+            "swapper 0/0 [002] {seconds}.{us:06}:    1000000 cpu-clock:pppH: \n\
+             \t          600010 pv_native_safe_halt+0x10 ([kernel.kallsyms])\n"
+        );
+    }
+    let report = read(&all, class_of).unwrap();
+    assert_eq!((report.samples, report.sampled.name.as_str()), (100, "worker"));
+    assert!((report.cpu_s - 0.1).abs() < 1e-9, "{}", report.cpu_s);
+    assert!(report.unread.iter().any(|one| one.reason.starts_with("400 samples")));
+}
+
+#[test]
+fn samples_without_a_period_count_once() {
+    let text: String = (0..100)
+        .map(|at| format!("a 5 3.{at:03}000: 0 cycles:  4000 start+0x1 (/bin/a)\n"))
+        .collect();
+    let report = read(&text, class_of).unwrap();
+    assert_eq!(report.functions[0].share.as_number(), Some(1.0));
+}
+
 #[test]
 fn the_event_with_the_most_samples_is_used() {
     let text = "a 5 3.000001: 7 instructions: \n\t40 x (/a)\n\n\

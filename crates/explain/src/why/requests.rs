@@ -81,11 +81,21 @@ pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
     counts(facts).map(|counts| sampled(counts.late_share, counts.readings))
 }
 
+/// Extends a share of waits for servers if it is unknown on some connections whether the program
+/// waits there.
+fn with_undetermined(counts: &RequestCounts, known: Estimate) -> Estimate {
+    match counts.undetermined_at_servers {
+        None | Some(0) => known,
+        Some(_) => Estimate { high: 1.0, ..known },
+    }
+}
+
 /// Returns the fraction of time in which a client waits for a reply while the program waits for a
 /// reply from another server.
 pub(super) fn awaiting_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;
-    Some(sampled(counts.awaiting_share, readings_of_servers(counts)))
+    let known = sampled(counts.awaiting_share, readings_of_servers(counts));
+    Some(with_undetermined(counts, known))
 }
 
 /// Returns the fraction of time in which a client waits for a reply while the program waits for a
@@ -101,8 +111,11 @@ pub(super) fn opening_to_servers(facts: &Facts<'_>) -> Option<Estimate> {
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let opening = counts.opening_share.map_or(0.0, |_| opening(facts)).min(counts.awaiting_mean);
+    if 2 * counts.undetermined.unwrap_or(0) > counts.connections {
+        return None;
+    }
     let share = ((counts.awaiting_mean + opening) / counts.pending_mean).min(1.0);
-    Some(sampled(share, readings_of_servers(counts)))
+    Some(with_undetermined(counts, sampled(share, readings_of_servers(counts))))
 }
 
 /// Returns the mean number of connections to other servers that are being opened, by Little's law:

@@ -38,6 +38,14 @@ impl Sockets {
         })
     }
 
+    /// Returns whether a complete list lacks an observed connection that was open so far: its
+    /// descriptor may be that of another one now, so that their number is the same.
+    pub(super) fn lacks_connection(&self, listed: &[InetSocket]) -> bool {
+        let listed: BTreeSet<u64> = listed.iter().map(|socket| socket.inode.into()).collect();
+        let mut open = self.watched.with_inodes(SocketKind::Tcp);
+        open.any(|(inode, watched)| !watched.is_closed && !listed.contains(&inode))
+    }
+
     /// Returns whether at least half of the observed TCP connections began and ended within the
     /// window. If so, there may be others that began and ended between two reads.
     pub(crate) fn come_and_go(&self) -> bool {

@@ -78,9 +78,9 @@ impl Sockets {
             if listed.contains(&inode) {
                 (watched.absences, watched.is_closed) = (0, false);
             } else {
+                self.closed += u64::from(!watched.is_closed);
                 watched.absences += 1;
                 watched.is_closed |= watched.absences >= ABSENCES;
-                self.closed += 1;
             }
         }
     }

@@ -40,7 +40,7 @@ impl Reading {
             is_opening: tcp.is_opening,
             is_syn_repeated: tcp.is_syn_repeated,
             last: Last::of(tcp, clock_ms),
-            has_unacked: tcp.unacked > 0 || tcp.not_sent > 0,
+            has_unacked: tcp.unacked > 0,
         }
     }
 }

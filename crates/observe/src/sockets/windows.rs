@@ -29,7 +29,9 @@ impl Sockets {
         if is_new || has_tcp {
             let began = self.tcp_listing.begin();
             let tcp = listing::list(network, InetProtocol::Tcp);
-            self.tcp_listing.end(began);
+            if tcp.is_some() {
+                self.tcp_listing.end(began);
+            }
             tcp.into_iter().for_each(|tcp| self.take_tcp(tcp, Moment::Start, true));
         }
         // The descriptors were searched before, so that the newest connections are missing.

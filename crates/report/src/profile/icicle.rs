@@ -147,7 +147,10 @@ impl Drawing {
     ) -> (Vec<&'f str>, &'f str, &'f Frame) {
         let width = |samples: u64| self.column(begins + samples) - self.column(begins);
         let (mut callers, mut last) = (Vec::new(), (name, frame));
-        while self.folds {
+        if !self.folds {
+            return (callers, last.0, last.1);
+        }
+        loop {
             let mut callees = last.1.callees.iter();
             match (callees.next(), callees.next()) {
                 (Some((name, only)), None) if width(only.samples) == width(last.1.samples) => {

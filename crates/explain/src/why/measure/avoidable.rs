@@ -66,7 +66,7 @@ impl Measure {
             Self::FileCallTime => {
                 /// CPU time of a read or write and the calls around it, such as open and close,
                 /// relative to one that passes a packet.
-                const WEIGHT: [f64; 3] = [0.2, 1.5, 8.0];
+                const WEIGHT: [f64; 3] = [0.05, 0.5, 8.0];
                 let thread = facts.thread(subject)?;
                 let per_packet = file_calls(facts, thread)?.value;
                 let calls = per_packet / (per_packet + CALLS_PER_PACKET);

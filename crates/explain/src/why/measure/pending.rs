@@ -39,8 +39,10 @@ fn of_readings(facts: &Facts<'_>) -> Option<Estimate> {
     let unread = clients(facts).filter(|socket| Facts::readings(socket).is_some());
     let unread = unread.filter_map(|socket| socket.receive_queue_share).fold(0.0, f64::max);
     let pending = sampled(counts.pending_share.max(unread), counts.readings);
-    let are_all =
-        counts.connections <= CONNECTIONS && are_regular(facts, counts) && are_the_traffic(facts);
+    let are_all = counts.connections <= CONNECTIONS
+        && counts.undetermined.unwrap_or(0) == 0
+        && are_regular(facts, counts)
+        && are_the_traffic(facts);
     (pending.low >= PENDING || are_all).then_some(pending)
 }
 

@@ -123,11 +123,15 @@ impl Search {
                 }
             }
         }
+        let mut left = MOST_SEARCHED;
         for offset in units {
-            self.source.allow(MOST_OF_UNIT);
+            if left == 0 || self.wanted.values().all(Option::is_some) {
+                break;
+            }
+            self.source.allow(MOST_OF_UNIT.min(left));
             let header = self.dwarf.debug_info.header_from_offset(DebugInfoOffset(offset));
             if let Ok(header) = header {
-                self.unit(header)?;
+                left = left.saturating_sub(self.unit(header)?);
             }
         }
         Ok(())
@@ -168,7 +172,10 @@ impl Search {
             self.source.allow(self.left);
             let rows = self.rows(unit);
             self.left = self.source.left();
-            rows?;
+            // A damaged unit is skipped; without bytes left, no other can be read.
+            if self.left == 0 {
+                rows?;
+            }
         }
         Ok(read)
     }
