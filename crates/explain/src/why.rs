@@ -134,11 +134,11 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
         }
     }
     let found: Vec<Found> = held.iter().map(Found::of).collect();
-    let is_explained = |held: &Held<'a>| found.iter().any(|found| found.explains(held));
+    let is_explained = |held: &Held<'a>| found.iter().any(|found| found.explains(facts, held));
     held.retain(|held| !is_explained(held) && !is_wanted(facts, held));
     let probable: Vec<Found> = likely.iter().map(Found::of).collect();
     let explanation = |held: &Held<'a>| {
-        let mut probable = probable.iter().filter(|probable| probable.explains(held));
+        let mut probable = probable.iter().filter(|probable| probable.explains(facts, held));
         let cause = probable.find(|it| !is_true_either_way(held.rule.cause, it.rule.cause));
         cause.map(|it| it.rule.cause)
     };
@@ -174,7 +174,7 @@ impl Found {
 
     /// Returns whether the cause explains what another rule found: that rule names it, and, if the
     /// cause is a part of the CPU time, the part is large enough.
-    fn explains(&self, held: &Held<'_>) -> bool {
+    fn explains(&self, facts: &Facts<'_>, held: &Held<'_>) -> bool {
         /// Minimum gain from removing a cost, at the high end of its interval, relative to the gain
         /// that it explains.
         const OF_GAIN: f64 = 0.5;
@@ -182,7 +182,19 @@ impl Found {
             (GainModel::CostRemoved(..), Some((own, other))) => own.high < OF_GAIN * other.value,
             _ => false,
         };
-        self.is_named_by(held.rule) && !is_small
+        self.is_named_by(held.rule) && !is_small && !holds_lock(facts, held)
+    }
+}
+
+/// Returns whether a stall may be the reason why a lock is held for long, rather than be explained
+/// by the lock: it stalls a connection to a server. Stalled replies only delay a client that would
+/// queue for the lock.
+fn holds_lock(facts: &Facts<'_>, held: &Held<'_>) -> bool {
+    match held.subject {
+        Subject::Socket(socket) if held.rule.cause == Cause::NagleDelay => {
+            !roles::is_accepted(facts, socket)
+        }
+        _ => false,
     }
 }
 

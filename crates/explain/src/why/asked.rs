@@ -43,7 +43,7 @@ pub(super) struct Silent<'a> {
     /// Fraction of the thread's time, 0 to 1.
     pub(super) share: f64,
     /// Lower bound on the mean time of a wait, in seconds: all sleeps of the thread count, or all
-    /// datagrams that were not answered.
+    /// datagrams that were sent.
     pub(super) wait_s: f64,
 }
 
@@ -68,9 +68,9 @@ pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Optio
     let (server, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [sent, arrived] = [facts.datagrams("OutDatagrams")?, facts.datagrams("InDatagrams")?];
     let waits = thread.voluntary_switches.max(1) as f64;
-    let unanswered = sent.saturating_sub(arrived).max(1) as f64;
-    let for_unanswered = waits_for(facts, server) / unanswered;
-    let wait_s = (share * thread.elapsed_s / waits).max(for_unanswered);
+    // Datagrams without a reply may be of other kinds: those of syslog and statsd have none.
+    let per_datagram = waits_for(facts, server) / sent.max(1) as f64;
+    let wait_s = (share * thread.elapsed_s / waits).max(per_datagram);
     let is_silent = wait_s >= WAIT_S && sent > 0 && arrived as f64 <= ANSWERS * sent as f64;
     let replies = server.rsplit(':').next().is_some_and(|port| REPLYING.contains(&port));
     let asks = || !facts.is_unread("udp_datagrams") && PER_WAIT.contains(&(sent as f64 / waits));

@@ -3,7 +3,7 @@
 //! for several packets at once. Other calls have to be removed one kind at a time.
 
 use super::facts::Facts;
-use linerate_record::why::KernelEvent;
+use linerate_record::why::{KernelEvent, ThreadActivity};
 
 /// A use of system calls other than passing packets.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ pub(super) struct Called {
 }
 
 /// Returns how often the observed threads made a system call; 0 if it is not among those listed.
-fn count(facts: &Facts<'_>, name: &str) -> u64 {
+pub(super) fn count(facts: &Facts<'_>, name: &str) -> u64 {
     let of_call = |event: &&KernelEvent| {
         let filter = event.filter.as_deref().and_then(|filter| filter.strip_prefix("call "));
         event.is_of_watched && filter == Some(name)
@@ -154,6 +154,15 @@ fn all(facts: &Facts<'_>) -> Option<u64> {
         |event: &&KernelEvent| event.event == "raw_syscalls:sys_enter" && event.filter.is_none();
     let total = facts.observation.events.iter().find(is_total)?;
     Some(total.count).filter(|calls| total.is_of_watched && *calls > 0)
+}
+
+/// Minimum fraction of the system calls that a thread must make for the counts by name, which cover
+/// all threads, to say something about it.
+pub(super) const MOST_CALLS: f64 = 0.7;
+
+/// Returns the fraction of all system calls that a thread makes; `None` if they were not counted.
+pub(super) fn share_of_thread(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    Some((thread.system_calls? as f64 / all(facts)? as f64).min(1.0))
 }
 
 /// Returns the purpose of most of the system calls that neither pass packets nor wait for them;
@@ -171,23 +180,38 @@ pub(super) fn most_others(facts: &Facts<'_>) -> Option<Called> {
     (called.calls > 0).then_some(called)
 }
 
-/// Returns the fraction of the system calls that receive, send or wait for packets; `None` if calls
-/// were not counted. Reads of files that the program opens for each packet are left out.
-pub(super) fn share_of_packets(facts: &Facts<'_>) -> Option<f64> {
+/// Returns the fraction of a thread's system calls that receive, send or wait for packets; `None`
+/// if calls were not counted, or too many are those of other threads. Reads of files that the
+/// program opens for each packet are left out.
+pub(super) fn share_of_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    share_of_thread(facts, thread).filter(|share| *share >= MOST_CALLS)?;
     let all = all(facts)?;
     let opened = count(facts, "openat") + count(facts, "open");
     let of_packets: u64 = OF_PACKETS.iter().map(|name| count(facts, name)).sum();
     let of_files = opened.min(count(facts, "read"));
     // Calls that are too rare to be listed may be of any kind.
     let is_listed = of_packets > 0;
-    is_listed.then(|| ((of_packets - of_files) as f64 / all as f64).min(1.0))
+    is_listed.then(|| (of_packets.saturating_sub(of_files) as f64 / all as f64).min(1.0))
 }
 
-/// Returns how often the observed threads made calls that read from a descriptor.
+/// Returns how often the observed threads made calls that read from a descriptor; `None` if they
+/// also open files or wait on pipes, so that many of these calls may read something other than
+/// packets.
 pub(super) fn reads(facts: &Facts<'_>) -> Option<u64> {
+    /// Maximum number of files opened per call that reads.
+    const OPENED: f64 = 0.02;
     all(facts)?;
-    let names = ["read", "recvfrom", "recvmsg", "readv"];
-    Some(names.iter().map(|name| count(facts, name)).sum())
+    let sum = |names: &[&str]| names.iter().map(|name| count(facts, name)).sum::<u64>();
+    let reads = sum(&["read", "recvfrom", "recvmsg", "readv"]);
+    let opened = sum(&["openat", "open", "openat2"]);
+    let is_other = |object: &str| {
+        ["pipe", "fifo ", "[eventfd]", "[timerfd]", "[signalfd]", "[inotify]"]
+            .iter()
+            .any(|kind| object.starts_with(kind))
+    };
+    let sleeps = facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on);
+    let has_others = sleeps.filter_map(|sleep| sleep.object.as_deref()).any(is_other);
+    (!has_others && opened as f64 <= OPENED * reads as f64).then_some(reads)
 }
 
 #[cfg(test)]

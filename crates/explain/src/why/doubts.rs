@@ -36,8 +36,9 @@ use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState
 
 /// Advice on finding the locks and channels that goroutines wait for.
 const GO_LOCKS: &str = "Profile what the goroutines wait for: go tool pprof \
-     http://HOST/debug/pprof/mutex and .../block (import net/http/pprof; runtime.SetMutexProfileFraction and SetBlockProfileRate \
-     start them). strace does not show it, because a goroutine that waits occupies no thread";
+     http://HOST/debug/pprof/mutex and .../block (import net/http/pprof; \
+     runtime.SetMutexProfileFraction and SetBlockProfileRate start them). strace does \
+     not show it, because a goroutine that waits occupies no thread";
 
 /// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {

@@ -106,6 +106,15 @@ pub(super) fn may_be_handshake(function: &FunctionTime) -> bool {
         || (file != KERNEL && class_and_part(&function.name, file) == public_key)
 }
 
+/// Returns whether a function's name is that of a public-key operation (`Some(true)`), or of a hash
+/// or cipher (`Some(false)`); `None` for other names. The file does not matter.
+pub(super) fn is_public_key(function: &FunctionTime) -> Option<bool> {
+    match class_and_part(&function.name, "") {
+        (CostClass::Crypto, part) if !is_of_kernel(function) => Some(part == Some("public_key")),
+        _ => None,
+    }
+}
+
 /// Returns whether it is known what a function does: its name is known, or its file is a library
 /// with a single purpose.
 pub(super) fn is_known(function: &FunctionTime) -> bool {

@@ -2,6 +2,7 @@
 //! Parts of the kernel that packets need not pass, or that a different setup makes cheap, judged by
 //! the functions in which a thread was sampled. Data/cost-classes.txt lists the functions.
 
+use super::called;
 use super::facts::{Facts, sampled};
 use super::functions::{is_of_kernel, part};
 use linerate_record::stats::Estimate;
@@ -43,7 +44,7 @@ const PARTS: &[KernelPart] = &[
               of the program), and close them or bind each to one protocol and interface",
     },
     KernelPart {
-        name: "descriptors",
+        name: DESCRIPTORS,
         anchors: &["do_select", "core_sys_select", "do_sys_poll", "do_poll", "__pollwait"],
         causes: 1.0,
         does: "select or poll, which examine all of their descriptors at each call",
@@ -77,8 +78,8 @@ const PARTS: &[KernelPart] = &[
         anchors: &[],
         // Each copy of a frame is sent, received and dropped, too.
         causes: 3.0,
-        does: "a bridge, which copies each frame to all ports if it does not know the \
-               destination's port",
+        does: "a bridge (perhaps it floods: it copies a frame to all ports if it does not know the \
+               destination's port)",
         fix: "Check that the bridge learns addresses (bridge fdb show; ip -d link shows \
               ageing_time, which must not be 0, and bridge -d link shows learning and flood per \
               port); without firewall rules for bridged frames, set \
@@ -137,6 +138,7 @@ pub(super) fn largest(
     }
     let of_part = |part: &KernelPart| share(thread, part);
     let parts = PARTS.iter().filter(|part| !is_own(facts, part));
+    let parts = parts.filter(|part| part.name != DESCRIPTORS || has_many(facts, thread, part));
     let (most, share) =
         parts.map(|part| (part, of_part(part))).max_by(|a, b| a.1.total_cmp(&b.1))?;
     (share > 0.0).then(|| (most, sampled(share.min(1.0), thread.samples)))
@@ -146,6 +148,24 @@ pub(super) fn largest(
 fn is_own(facts: &Facts<'_>, part: &KernelPart) -> bool {
     let mut sockets = facts.observation.sockets.iter();
     part.name == "taps" && sockets.any(|one| one.kind == SocketKind::Packet)
+}
+
+/// Name of the part whose cost depends on the number of descriptors.
+const DESCRIPTORS: &str = "descriptors";
+
+/// Returns whether select or poll of a thread examines many descriptors: the program has many
+/// sockets, or each call takes long. With a few descriptors, epoll would cost as much.
+fn has_many(facts: &Facts<'_>, thread: &ThreadActivity, part: &KernelPart) -> bool {
+    /// Minimum number of sockets.
+    const SOCKETS: usize = 32;
+    /// Minimum CPU time of a call in seconds: 50 ns for each of 40 descriptors.
+    const CALL_S: f64 = 2e-6;
+    let calls = ["select", "pselect6", "poll", "ppoll"].map(|name| called::count(facts, name));
+    let calls: u64 = calls.iter().sum();
+    let on_cpu = Facts::on_cpu(thread).map_or(0.0, |share| share.value) * thread.elapsed_s;
+    let sockets = facts.observation.sockets.iter().filter(|one| one.pid == thread.pid);
+    sockets.count() >= SOCKETS
+        || (calls > 0 && share(thread, part) * on_cpu >= CALL_S * calls as f64)
 }
 
 /// Returns the fraction of a thread's samples in a part of the kernel.

@@ -16,26 +16,17 @@ mod program;
 mod received;
 mod servers;
 mod sleeps;
+mod threads;
 mod workers;
 
 pub(super) use self::counts::{
     asleep_on_unlisted, children_cpus, faults, fullest, share_of_strangers, stopped_by_peer,
     work_without_timers,
 };
-use self::counts::{
-    instead_known, others_instead, own_instead, strangers_instead, takes_turns, throttled, waits,
-};
 pub(super) use self::go::{is_go, is_go_monitor};
 pub(super) use self::pending::PENDING;
-use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
 use super::waits::Wait;
-use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketKind, ThreadState};
-
-/// Minimum number of sleeps per second for a thread to count as one that sleeps and is woken,
-/// rather than one that is only preempted.
-const SLEEPS_PER_S: f64 = 100.0;
 
 /// A measure. Shares range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -404,7 +395,7 @@ pub enum Measure {
     SmallSegments,
     /// Delivery rate times RTT of the busiest sending connection, over its congestion window.
     WindowOfRate,
-    /// Its congestion window, relative to the round trips within the window of observation.
+    /// Its congestion window, relative to the round trips in which it had data to send.
     WindowOfRoundTrips,
     /// Its minimum round-trip time, in milliseconds.
     RoundTripMs,
@@ -412,87 +403,12 @@ pub enum Measure {
     SteadyRoundTrip,
     /// Segments that it retransmitted.
     RetransmittedByBusiest,
-}
-
-impl Measure {
-    /// Returns the measure's value for a subject; `None` if it is unreadable or does not apply.
-    pub fn of<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-        self.of_thread(facts, subject)
-            .or_else(|| self.of_program(facts, subject))
-            .or_else(|| self.of_packets(facts, subject))
-            .or_else(|| self.of_tcp(facts, subject))
-            .or_else(|| self.of_avoidable(facts, subject))
-    }
-
-    fn of_thread<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-        let thread = facts.thread(subject)?;
-        let state = |state| thread.share(state).and_then(share_of);
-        match self {
-            Self::Demand => Facts::time(thread, |state| {
-                state.is_on_cpu()
-                    || [ThreadState::Waiting, ThreadState::Throttled, ThreadState::Stolen]
-                        .contains(&state)
-            }),
-            Self::Busy => facts.busy(thread),
-            Self::Saturation => delays::saturation(facts, thread),
-            Self::UsesStack => Some(Estimate::exactly(f64::from(facts.uses_stack()))),
-            Self::SleepsOrKnowsPeers => {
-                let sleeps = thread.voluntary_switches as f64 >= SLEEPS_PER_S * thread.elapsed_s;
-                let mut sockets = facts.observation.sockets.iter();
-                let has_udp = sockets.any(|socket| socket.kind == SocketKind::Udp);
-                let knows_peers = facts.uses_stack() && !has_udp;
-                Some(Estimate::exactly(f64::from(sleeps || knows_peers)))
-            }
-            Self::Waiting => state(ThreadState::Waiting),
-            Self::WaitingPerLoss => {
-                let lost = facts.receive_loss()?;
-                let waiting = state(ThreadState::Waiting)?;
-                (lost.low > 0.0).then(|| share(waiting.value / lost.value))
-            }
-            Self::MeanWait => {
-                let seconds = state(ThreadState::Waiting)?.scale(thread.elapsed_s);
-                let waits = waits(facts, thread);
-                (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
-            }
-            Self::OthersInstead => others_instead(facts, thread),
-            Self::HigherPriority => Some(workers::higher_priority(facts, thread)),
-            Self::OwnInstead => Some(Estimate::exactly(own_instead(facts, thread))),
-            Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
-            Self::IdleMeanwhile => Some(Estimate::exactly(facts.idle_meanwhile(thread))),
-            Self::TakesTurns => Some(takes_turns(facts, thread)),
-            Self::WaitsPerSecond => counted(waits(facts, thread), thread.elapsed_s),
-            Self::Throttled => Some(throttled(facts, thread)),
-            Self::Stolen => state(ThreadState::Stolen)
-                .or_else(|| facts.cpu(subject).map(|cpu| share(cpu.stolen))),
-            Self::Interrupts => state(ThreadState::Interrupts),
-            Self::KernelShare => costs::kernel(thread),
-            Self::Asleep => state(ThreadState::Asleep),
-            Self::Pending => pending::pending(facts, thread),
-            Self::OfWork => Some(pending::of_work(facts, thread)),
-            Self::IsTraced => Some(Estimate::exactly(f64::from(thread.tracer.is_some()))),
-            Self::ExecsPerSecond => counted(thread.execs?, thread.elapsed_s),
-            Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
-            Self::Functions(group) => facts.functions(thread, group),
-            Self::NamedFunctions => facts.named(thread),
-            Self::CryptoLibrary => facts.crypto_libraries(thread),
-            Self::Crypto => facts.crypto(thread),
-            Self::LockWait => Some(share(thread.lock_wait?)),
-            Self::LockWaitOfRun => {
-                costs::of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all)
-            }
-            Self::FalselyShared => facts.shared_lines(thread, false),
-            Self::CommonBytes => facts.shared_lines(thread, true),
-            Self::CallTime => costs::calls(facts, thread),
-            Self::WorkWithoutTimers => Some(share(work_without_timers(facts, thread))),
-            Self::StrangersInstead => strangers_instead(facts, thread),
-            Self::ForeignOfRun => {
-                costs::of_run(thread, Self::ForeignInterrupts.of(facts, subject)?)
-            }
-            Self::ForeignInterrupts => {
-                let foreign = Self::ForeignPackets.of(facts, subject)?;
-                Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
-            }
-            _ => self.of_sleeps(facts, thread).or_else(|| self.of_instructions(facts, thread)),
-        }
-    }
+    /// Segments that arrived at their receivers with a congestion mark (ECN).
+    CongestionMarks,
+    /// Fraction of all system calls that the thread makes.
+    OfCalls,
+    /// Samples in hashes and ciphers, relative to these and those in public-key operations.
+    Hashes,
+    /// Processes started per datagram received, an upper bound: seen, or by their CPU time.
+    ProcessesPerDatagram,
 }

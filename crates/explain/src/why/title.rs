@@ -175,6 +175,14 @@ impl Measure {
         Some(match self {
             Self::KernelPart => ("samples in a part of the kernel that can be avoided", "ratio"),
             Self::KernelPartTime => ("CPU time of this part, estimated", "ratio"),
+            Self::CongestionMarks => ("segments with a congestion mark (ECN)", "segments"),
+            Self::OfCalls => ("system calls of the thread / of all threads", "ratio"),
+            Self::Hashes => {
+                ("samples in hashes and ciphers / in these and public-key operations", "ratio")
+            }
+            Self::ProcessesPerDatagram => {
+                ("processes started, at 1 ms of CPU time each, per datagram received", "ratio")
+            }
             Self::BriefThreadsTime => ("CPU time of threads that ended, estimated", "ratio"),
             Self::FileCalls => ("reads and writes per datagram, other than of sockets", "calls"),
             Self::FileCallTime => ("CPU time of these calls, estimated", "ratio"),
@@ -191,7 +199,7 @@ impl Measure {
             Self::SmallSegments => ("1 - segment size / size that the MTU allows", "ratio"),
             Self::WindowOfRate => ("delivery rate x round-trip time / congestion window", "ratio"),
             Self::WindowOfRoundTrips => {
-                ("congestion window in segments / round trips observed", "ratio")
+                ("congestion window in segments / round trips with data to send", "ratio")
             }
             Self::RoundTripMs => ("minimum round-trip time", "ms"),
             Self::SteadyRoundTrip => ("round-trip time / minimum, at the end", "ratio"),

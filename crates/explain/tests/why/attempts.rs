@@ -162,6 +162,9 @@ fn the_only_thread_of_a_server_does_not_work_in_the_background() {
 /// Returns a receiver with this mean queue, whose child processes use this many CPUs.
 fn overloaded(queue: f64, children: f64, brief: u32) -> Observation {
     let mut seen = socket_buffer();
+    seen.sockets[0].drops = Some(10_087);
+    seen.protocols = protocols(&[("Udp.InDatagrams", 10_093), ("Udp.RcvbufErrors", 9_927)]);
+    seen.packets = packets(10_093, 2_000_000);
     seen.sockets[0].receive_queue_mean = queue;
     seen.sockets[0].receive_queue_max = 16_384;
     seen.sockets[0].receive_queue_share = Some(1.0);

@@ -12,7 +12,8 @@ use linerate_record::why::Cause::{
 };
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};
 use linerate_record::why::{
-    Cause, InterfaceCounts, KernelEvent, Observation, SleepTime, SocketKind, TcpCounts, WhyFinding,
+    Cause, InterfaceCounts, KernelEvent, Observation, SleepTime, SocketCounts, SocketKind,
+    TcpCounts, WhyFinding,
 };
 
 fn first(seen: &Observation) -> WhyFinding {
@@ -83,6 +84,11 @@ fn calls_for_another_purpose_are_named_with_how_often_they_are_made() {
     let clock = [("clock_gettime", 12_800_000), ("recvfrom", 213_000), ("sendto", 213_000)];
     let finding = first(&with_calls(echo(213_000, PLAIN), 13_226_000, &clock));
     assert!(finding.sentence.contains("reads the clock"), "{}", finding.sentence);
+    // Another thread makes most of the calls.
+    let mut seen = with_calls(echo(213_000, PLAIN), 13_226_000, &clock);
+    seen.threads[0].system_calls = Some(500_000);
+    let said = |one: &WhyFinding| one.sentence.contains("reads the clock");
+    assert!(!explain(&seen).iter().any(said), "{}", first(&seen).sentence);
 }
 
 #[test]
@@ -122,7 +128,13 @@ fn calls_that_are_counted_in_part_are_a_lower_bound_and_predict_no_gain() {
 
 #[test]
 fn a_part_of_the_kernel_that_packets_do_not_need_is_named_with_what_removes_it() {
-    let of = |names: &[(&str, &str, f64)]| first(&privileged(echo(200_000, names)));
+    let with = |names: &[(&str, &str, f64)], sockets: usize| {
+        let mut seen = privileged(echo(200_000, names));
+        let idle = socket(SocketKind::Udp, "0.0.0.0:9302", None);
+        seen.sockets.extend(std::iter::repeat_n(idle, sockets - 1));
+        seen
+    };
+    let of = |names: &[(&str, &str, f64)]| first(&with(names, 40));
     let rules = of(&[("kernel", "fib_rules_lookup", 0.65), ("kernel", "fib4_rule_match", 0.08)]);
     let taps = of(&[("kernel", "packet_rcv", 0.19), ("kernel", "dev_queue_xmit_nit", 0.05)]);
     let select = of(&[
@@ -146,6 +158,13 @@ fn a_part_of_the_kernel_that_packets_do_not_need_is_named_with_what_removes_it()
         let other = of(&[("kernel", names.0, names.1)]);
         assert_ne!(other.cause, KernelOverhead, "{}", other.sentence);
     }
+    // Calls that examine few descriptors, and calls that take long because of many.
+    let select = [("kernel", "do_select", 0.2), ("kernel", "sock_poll", 0.15)];
+    assert!(!causes(&with(&select, 8)).contains(&KernelOverhead));
+    for (calls, is_named) in [(1_000_000, false), (200_000, true)] {
+        let seen = with_calls(with(&select, 8), 3_000_000, &[("select", calls)]);
+        assert_eq!(causes(&seen).contains(&KernelOverhead), is_named, "{calls}");
+    }
     // A capture program sees every packet by intention.
     let mut capture = privileged(echo(200_000, &[("kernel", "packet_rcv", 0.3)]));
     capture.sockets.push(socket(SocketKind::Packet, "v0", None));
@@ -160,8 +179,15 @@ fn copies_of_its_own_frames_are_not_packets_for_other_programs() {
     seen.threads[0].time = thread("server", 100, &shares).time;
     seen.cpus[1].backlog_processed = 5_000_000;
     seen.cpus[1].net_rx = 200_000;
-    assert_eq!(first(&seen).cause, KernelOverhead, "{}", first(&seen).sentence);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, KernelOverhead, "{}", finding.sentence);
+    assert!(finding.sentence.contains("perhaps it floods"), "{}", finding.sentence);
     assert!(!causes(&seen).contains(&InterruptLoad));
+    // The work that copies cause is at most the kernel's.
+    seen.threads[0].functions = functions(&[("kernel", "br_handle_frame", 0.4)]);
+    let gain = first(&seen).gain.percent.estimate().unwrap();
+    assert!(gain.low < 80.0 && (500.0..901.0).contains(&gain.value), "{gain:?}");
+    assert!(gain.high < 1_901.0, "{gain:?}");
     seen.threads[0].functions = functions(PLAIN);
     assert!(!causes(&seen).contains(&KernelOverhead));
 }
@@ -199,6 +225,14 @@ fn threads_that_end_at_once_explain_the_page_faults_of_their_stacks() {
     assert_eq!(finding.cause, BriefThreads, "{}", finding.sentence);
     assert!(!causes(&seen).contains(&PageFaults));
     assert!(finding.sentence.contains("0.67 CPUs"), "{}", finding.sentence);
+    // The work for each request remains, and may be all of it.
+    let gain = finding.gain.percent.estimate().unwrap();
+    assert!(gain.low == 0.0 && gain.value > 0.0, "{gain:?}");
+    let shares = [(User, 0.7), (Kernel, 0.2), (Waiting, 0.02), (Asleep, 0.08)];
+    seen.threads[0].time = thread("server", 100, &shares).time;
+    let findings = explain(&seen);
+    let finding = findings.iter().find(|one| one.cause == BriefThreads).unwrap();
+    assert!(finding.gain.percent.as_number().unwrap() < gain.value, "{:?}", finding.gain);
 }
 
 /// Returns a sender that always has data on one connection, through an interface of 1500 bytes.
@@ -218,6 +252,7 @@ fn sender(tcp: TcpCounts) -> Observation {
     connection.tcp = Some(tcp);
     Observation {
         sockets: vec![connection],
+        protocols: protocols(&[("Tcp.OutSegs", segments)]),
         interfaces: vec![sent],
         packets: packets(segments, 1_000 * segments),
         cpus: vec![cpu(0, 0.01, 0.01, 0.0), cpu(1, 0.0, 0.02, 0.0)],
@@ -249,6 +284,29 @@ fn a_congestion_window_that_does_not_grow_without_losses_is_clamped() {
     let finding = first(&sender(clamped()));
     assert_eq!(finding.cause, CongestionWindow, "{}", finding.sentence);
     assert!(finding.sentence.contains("8 segments per round trip"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("probably clamped"), "{}", finding.sentence);
+    // Routers mark packets instead of dropping them.
+    let mut marked = sender(clamped());
+    marked.protocols.insert("TcpExt.TCPDeliveredCE".to_owned(), 30);
+    assert!(!causes(&marked).contains(&CongestionWindow), "{}", first(&marked).sentence);
+    // Another connection carries most of the bytes, or another with the same window does.
+    for (cwnd, is_clamped) in [(90, false), (8, true)] {
+        let mut seen = sender(clamped());
+        let mut other = seen.sockets[0].clone();
+        let bytes_acked = 3 * clamped().bytes_acked;
+        other.tcp = Some(TcpCounts { cwnd, bytes_acked, busy_s: 1.0, ..clamped() });
+        seen.sockets.push(other);
+        assert_eq!(causes(&seen).contains(&CongestionWindow), is_clamped, "{cwnd}");
+    }
+    // Short downloads one after another.
+    let mut short = sender(TcpCounts { busy_s: 0.25, ..clamped() });
+    for socket in (0..12).map(|_| short.sockets[0].clone()).collect::<Vec<_>>() {
+        short.sockets.push(socket);
+    }
+    short.sockets.iter_mut().for_each(|socket| socket.reads = Some(4));
+    let listen = socket(SocketKind::TcpListen, "10.9.0.1:9401", None);
+    short.sockets.push(listen);
+    assert!(!causes(&short).contains(&CongestionWindow), "{}", first(&short).sentence);
     for other in [
         TcpCounts { retransmitted: 1, ..clamped() },
         TcpCounts { rtt_s: 0.03, ..clamped() },
@@ -273,7 +331,12 @@ fn segments_far_below_the_mtu_are_named() {
         delivery_bytes_per_s: 166e6,
         ..clamped()
     };
-    let finding = first(&sender(small.clone()));
+    let busy = |tcp: TcpCounts| {
+        let mut seen = sender(tcp);
+        seen.threads[0].time = thread("nginx", 100, &[(Kernel, 0.87), (Asleep, 0.13)]).time;
+        seen
+    };
+    let finding = first(&busy(small.clone()));
     assert_eq!(finding.cause, SmallSegments, "{}", finding.sentence);
     for part in ["288 bytes", "room for 1,428"] {
         assert!(finding.sentence.contains(part), "{}", finding.sentence);
@@ -281,11 +344,24 @@ fn segments_far_below_the_mtu_are_named() {
     let gain = finding.gain.percent.estimate().unwrap();
     assert!(gain.low < 270.0 && gain.high > 270.0, "{gain:?}");
     // A tunnel's, and loopback's, which are bounded by half of the receiver's window.
-    let tunnel = sender(TcpCounts { mss: 1_300, ..small.clone() });
+    let tunnel = busy(TcpCounts { mss: 1_300, ..small.clone() });
     assert!(!causes(&tunnel).contains(&SmallSegments));
-    let mut loopback = sender(TcpCounts { mss: 21_888, ..small });
+    let mut loopback = busy(TcpCounts { mss: 21_888, ..small.clone() });
     loopback.interfaces[0].mtu = Some(65_536);
     assert!(!causes(&loopback).contains(&SmallSegments));
+    // An interface with jumbo frames, on a path without.
+    for (mss, is_small) in [(1_448, false), (288, true)] {
+        let mut jumbo = busy(TcpCounts { mss, ..small.clone() });
+        jumbo.interfaces[0].mtu = Some(9_001);
+        assert_eq!(causes(&jumbo).contains(&SmallSegments), is_small, "{mss}");
+    }
+    // A slow path, and one of several clients.
+    assert!(!causes(&sender(small.clone())).contains(&SmallSegments));
+    let mut clients = busy(small.clone());
+    let tcp = TcpCounts { mss: 1_448, bytes_acked: small.bytes_acked / 2, ..small };
+    let client = SocketCounts { tcp: Some(tcp), ..clients.sockets[0].clone() };
+    clients.sockets.extend([client.clone(), client.clone(), client]);
+    assert!(!causes(&clients).contains(&SmallSegments));
 }
 
 /// Returns a server of requests and replies that reads this many times.
@@ -314,19 +390,32 @@ fn by_reads(reads: u64, bytes: u64) -> Observation {
 fn reads_of_single_bytes_are_named_on_connections_with_replies() {
     let finding = first(&by_reads(9_409_647, 11_000_000));
     assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
-    assert!(finding.sentence.contains("1.17 bytes per call"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("gets 1.17 bytes"), "{}", finding.sentence);
     // Reads that find nothing, and reads of whole requests.
     assert!(!causes(&by_reads(9_409_647, 1_000_000)).contains(&SystemCalls));
     assert!(!causes(&by_reads(55_000, 11_000_000)).contains(&SystemCalls));
+    // Files that are opened for each request, and a pipe.
+    let mut files = by_reads(9_409_647, 11_000_000);
+    files.events.push(KernelEvent {
+        filter: Some("call openat".to_owned()),
+        count: 400_000,
+        ..files.events[1].clone()
+    });
+    assert!(!causes(&files).contains(&SystemCalls), "{}", first(&files).sentence);
+    let mut piped = by_reads(9_409_647, 11_000_000);
+    let object = Some("pipe".to_owned());
+    piped.threads[0].asleep_on =
+        vec![SleepTime { on: "read".to_owned(), share: 0.13, object, holder: None }];
+    assert!(!causes(&piped).contains(&SystemCalls), "{}", first(&piped).sentence);
 }
 
 #[test]
 fn full_handshakes_are_named_although_the_client_takes_the_other_half_of_the_time() {
-    let with = |connections: u64, crypto: f64| {
+    let with = |connections: u64, name: &str, crypto: f64| {
         let mut seen = by_reads(9_300, 4_000_000);
         let shares = [(User, 0.43), (Kernel, 0.02), (Asleep, 0.55)];
         seen.threads[0].time = thread("nginx", 100, &shares).time;
-        seen.threads[0].functions = functions(&[("libcrypto.so.3", "BN_usub", crypto)]);
+        seen.threads[0].functions = functions(&[("libcrypto.so.3", name, crypto)]);
         seen.protocols = protocols(&[
             ("Tcp.InSegs", 10 * connections),
             ("Tcp.OutSegs", 10 * connections),
@@ -336,11 +425,16 @@ fn full_handshakes_are_named_although_the_client_takes_the_other_half_of_the_tim
         ]);
         first(&seen)
     };
-    let finding = with(930, 0.85);
+    let finding = with(930, "BN_usub", 0.85);
     assert_eq!(finding.cause, ConnectionSetup, "{}", finding.sentence);
-    for part in ["186 connections", "ms of CPU time"] {
+    for part in ["186 connections", "ms of CPU time", "as full TLS handshakes do"] {
         assert!(finding.sentence.contains(part), "{}", finding.sentence);
     }
-    assert_ne!(with(17_547, 0.85).cause, ConnectionSetup);
-    assert_ne!(with(930, 0.3).cause, ConnectionSetup);
+    assert_ne!(with(17_547, "BN_usub", 0.85).cause, ConnectionSetup);
+    assert_ne!(with(930, "BN_usub", 0.3).cause, ConnectionSetup);
+    // A login service.
+    assert_ne!(with(930, "SHA256_Transform", 0.85).cause, ConnectionSetup);
+    let nameless = with(930, "libcrypto.so.3+0x12fce0", 0.85);
+    assert_eq!(nameless.cause, ConnectionSetup, "{}", nameless.sentence);
+    assert!(nameless.sentence.contains("or hashes of passwords"), "{}", nameless.sentence);
 }

@@ -3,7 +3,7 @@
 //! are those of python's http.server and of `socat TCP-LISTEN:PORT,fork EXEC:COMMAND` under `ab`
 //! without -k, except for the idle time of the CPUs.
 
-use crate::example::{cpu, functions, observation, socket, thread};
+use crate::example::{cpu, functions, observation, packets, socket, thread};
 use crate::seeds::{handshakes, protocols};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
@@ -182,12 +182,24 @@ fn a_process_per_connection_is_named() {
 #[test]
 fn a_process_per_datagram_explains_a_full_buffer() {
     let mut seen = crate::seeds::socket_buffer();
+    seen.sockets[0].drops = Some(10_087);
+    seen.protocols = protocols(&[("Udp.InDatagrams", 10_093), ("Udp.RcvbufErrors", 9_927)]);
+    seen.packets = packets(10_093, 2_000_000);
     seen.threads[0].time =
         thread("socat", 100, &[(User, 0.01), (Kernel, 0.38), (Waiting, 0.24), (Asleep, 0.37)]).time;
     assert_eq!(explain(&seen)[0].cause, SocketBuffer);
     seen.watched.pids.extend(10_000..10_120);
     seen.ended_children_cpus = Some(0.95);
     assert_eq!(causes(&seen), [ChildProcesses]);
+    // A few processes, or too few for the datagrams: commands that a collector runs.
+    let mut few = seen.clone();
+    few.threads[0].time = thread("telegraf", 100, &[(Kernel, 0.02), (Asleep, 0.98)]).time;
+    few.ended_children_cpus = Some(0.06);
+    assert_eq!(causes(&few), [SocketBuffer], "{}", explain(&few)[0].sentence);
+    few.ended_children_cpus = Some(0.2);
+    few.protocols.insert("Udp.InDatagrams".to_owned(), 100_000);
+    few.packets = packets(100_000, 20_000_000);
+    assert_eq!(causes(&few), [SocketBuffer]);
 }
 
 #[test]

@@ -90,7 +90,9 @@ fn a_name_server_that_does_not_answer_is_no_busy_peer() {
         seen.protocols = protocols(&[("Udp.InDatagrams", arrived), ("Udp.OutDatagrams", sent)]);
         explain(&seen).remove(0)
     };
-    for (object, sleeps, arrived, sent) in [("udp", 20, 10, 20), ("udp 10.0.0.1:56746", 1, 0, 1)] {
+    for (object, sleeps, arrived, sent) in
+        [("udp", 20, 10, 20), ("udp", 2000, 10, 20), ("udp 10.0.0.1:56746", 1, 0, 1)]
+    {
         let silent = waiting(object, sleeps, arrived, sent);
         assert_eq!(silent.cause, WaitingForPeer, "{}", silent.sentence);
         assert!(silent.sentence.contains("10.0.0.9:53, which does not"), "{}", silent.sentence);
@@ -98,6 +100,9 @@ fn a_name_server_that_does_not_answer_is_no_busy_peer() {
         assert!(gain.high > 2000.0, "{gain:?}");
         assert!(!silent.fix.as_ref().unwrap().contains("in flight"), "{:?}", silent.fix);
     }
+    // One that answers, while other datagrams are sent that need no reply (statsd, syslog).
+    let mixed = waiting("udp", 2000, 10, 30);
+    assert!(!mixed.sentence.contains("does not"), "{}", mixed.sentence);
     // One that answers each query, at once or after a second.
     for sleeps in [20, 2000] {
         let answering = waiting("udp", sleeps, 20, 20);

@@ -457,6 +457,12 @@ fn held_back_segments_behind_a_lock_are_no_cause() {
     }
     let causes: Vec<_> = explain(&seen).iter().map(|finding| finding.cause).collect();
     assert!(causes.starts_with(&[UserLock]) && !causes.contains(&NagleDelay), "{causes:?}");
+    // The thread that holds the lock sends requests in two segments.
+    let mut to_server = seen.clone();
+    for socket in to_server.sockets.iter_mut().filter(|one| one.local == "10.0.0.1:80") {
+        socket.tcp.iter_mut().for_each(|tcp| tcp.held_share = Some(0.0));
+    }
+    assert!(explain(&to_server).iter().any(|one| one.cause == NagleDelay));
     // Without threads that wait for a lock, it is the cause.
     seen.threads.iter_mut().for_each(|thread| thread.asleep_on.remove(0).share = 0.0);
     assert_eq!(first(&seen).cause, NagleDelay, "{}", first(&seen).sentence);

@@ -2,14 +2,14 @@
 //! Measures of work that packets do not need: system calls for other purposes, optional parts of
 //! the kernel, threads that end at once, and segments or windows that are smaller than need be.
 
-use super::super::called::{most_others, reads};
+use super::super::called::{most_others, reads, share_of_thread};
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::super::functions::is_own_work;
+use super::super::functions::{is_own_work, is_public_key};
 use super::super::kernel_parts;
 use super::Measure;
 use super::connections::always_sending;
 use super::costs;
-use super::counts::ENDED;
+use super::counts::{ENDED, brief_processes, children_cpus};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
     FunctionTime, InterfaceCounts, SleepTime, SocketCounts, SocketKind, TcpCounts, ThreadActivity,
@@ -29,7 +29,10 @@ impl Measure {
             Self::KernelPartTime => {
                 let thread = facts.thread(subject)?;
                 let (part, share) = kernel_parts::largest(facts, thread)?;
-                Some(with_callers(share.scale(part.causes)))
+                Some(match part.causes > 1.0 {
+                    true => with_caused(share, part.causes, costs::kernel(thread)?),
+                    false => with_callers(share),
+                })
             }
             Self::OwnFunction => {
                 let thread = facts.thread(subject)?;
@@ -54,7 +57,10 @@ impl Measure {
                 Some(share(brief / costs::all_cpus(facts).max(brief)))
             }
             Self::BriefThreadsTime => {
-                Some(with_callers(Self::BriefThreadsShare.of_avoidable(facts, subject)?))
+                // The work of the request remains; starting and ending threads is kernel work.
+                let kernel = costs::kernel(facts.thread(subject)?)?;
+                let all = with_callers(Self::BriefThreadsShare.of_avoidable(facts, subject)?);
+                Some(Estimate { value: all.value * kernel.value.clamp(0.0, 1.0), low: 0.0, ..all })
             }
             Self::FileCalls => file_calls(facts, facts.thread(subject)?),
             Self::FileCallTime => {
@@ -66,18 +72,38 @@ impl Measure {
                 let calls = per_packet / (per_packet + CALLS_PER_PACKET);
                 Some(of_kernel(costs::kernel(thread)?, calls, WEIGHT))
             }
+            _ => self.of_starts(facts, subject).or_else(|| self.of_sender(facts)),
+        }
+    }
+
+    /// Measures of what is started for each packet or connection, and of who makes the calls.
+    fn of_starts<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+        let thread = facts.thread(subject)?;
+        match self {
             Self::HandshakeMs => {
-                let thread = facts.thread(subject)?;
                 let crypto = facts.crypto(thread)?;
                 let busy_ms = 1e3 * Facts::on_cpu(thread)?.value;
                 let per_s = Self::ConnectionsPerSecond.of(facts, subject)?.value;
                 (per_s > 0.0).then(|| crypto.scale(busy_ms / per_s))
             }
-            _ => self.of_sender(facts),
+            Self::Hashes => {
+                let [hashes, public_key] = [false, true].map(|kind| crypto_of(thread, kind));
+                let share = hashes / (hashes + public_key).max(f64::MIN_POSITIVE);
+                Some(Estimate::exactly(share))
+            }
+            Self::OfCalls => Some(Estimate::exactly(share_of_thread(facts, thread)?)),
+            Self::ProcessesPerDatagram => {
+                /// CPU time of a process that does next to nothing, in seconds.
+                const PROCESS_S: f64 = 1e-3;
+                let received = facts.datagrams("InDatagrams").filter(|number| *number > 0)?;
+                let by_time = children_cpus(facts)? * facts.elapsed() / PROCESS_S;
+                counted((by_time as u64).max(brief_processes(facts)), received as f64)
+            }
+            _ => None,
         }
     }
 
-    /// Measures of the busiest connection that always has data to send.
+    /// Measures of the connection that always has data to send.
     fn of_sender(self, facts: &Facts<'_>) -> Option<Estimate> {
         match self {
             Self::SmallSegments => {
@@ -85,26 +111,27 @@ impl Measure {
                 Some(Estimate::exactly(1.0 - f64::from(tcp.mss) / full))
             }
             Self::WindowOfRate => {
-                let (_, tcp) = always_sending(facts)?;
+                let tcp = clamped(facts)?;
                 let window = f64::from(tcp.cwnd) * f64::from(tcp.mss);
                 (window > 0.0 && tcp.rtt_s > 0.0)
                     .then(|| Estimate::exactly(tcp.delivery_bytes_per_s * tcp.rtt_s / window))
             }
             Self::WindowOfRoundTrips => {
-                let (_, tcp) = always_sending(facts)?;
-                Some(Estimate::exactly(f64::from(tcp.cwnd) * tcp.rtt_s / facts.elapsed()))
+                // It may be one of many connections in turn, each of which starts small.
+                let tcp = clamped(facts).filter(|tcp| tcp.busy_s > 0.0)?;
+                Some(Estimate::exactly(f64::from(tcp.cwnd) * tcp.rtt_s / tcp.busy_s))
             }
-            Self::RoundTripMs => {
-                let (_, tcp) = always_sending(facts)?;
-                Some(Estimate::exactly(1e3 * tcp.min_rtt_s))
-            }
+            Self::RoundTripMs => Some(Estimate::exactly(1e3 * clamped(facts)?.min_rtt_s)),
             Self::SteadyRoundTrip => {
-                let (_, tcp) = always_sending(facts).filter(|(_, tcp)| tcp.min_rtt_s > 0.0)?;
+                let tcp = clamped(facts).filter(|tcp| tcp.min_rtt_s > 0.0)?;
                 Some(Estimate::exactly(tcp.rtt_s / tcp.min_rtt_s))
             }
             Self::RetransmittedByBusiest => {
-                let (_, tcp) = always_sending(facts)?;
-                Some(Estimate::exactly(tcp.retransmitted as f64))
+                Some(Estimate::exactly(clamped(facts)?.retransmitted as f64))
+            }
+            Self::CongestionMarks => {
+                let marks = facts.protocol("TcpExt.TCPDeliveredCE")?;
+                Some(Estimate::exactly(marks as f64))
             }
             _ => None,
         }
@@ -124,6 +151,30 @@ fn with_callers(share: Estimate) -> Estimate {
     let high = 1.0 - (1.0 - share.value.clamp(0.0, 0.99)).powf(RATIO);
     let value = share.value.min(0.98);
     Estimate { value, low: (LOW * share.low).min(value), high: high.max(value), ..share }
+}
+
+/// Widens a share of samples in functions that cause `causes` times their own time of work in other
+/// parts of the kernel, but no more than the kernel takes. At least, it is their own time.
+fn with_caused(share: Estimate, causes: f64, kernel: Estimate) -> Estimate {
+    /// The kernel always does some other work too.
+    const OF_KERNEL: f64 = 0.9;
+    /// Largest part of the CPU time.
+    const MOST: f64 = 0.95;
+    let most = (OF_KERNEL * kernel.value).clamp(0.0, OF_KERNEL);
+    let value = (causes * share.value).min(most).max(share.value.min(MOST));
+    let high = with_callers(Estimate { value, ..share }).high.min(MOST).max(value);
+    Estimate { value, low: share.low.clamp(0.0, value), high, ..share }
+}
+
+/// Returns the fraction of a thread's samples in public-key operations, or in hashes and ciphers.
+fn crypto_of(thread: &ThreadActivity, is_of_public_key: bool) -> f64 {
+    let meant = |one: &&FunctionTime| is_public_key(one) == Some(is_of_public_key);
+    thread.functions.iter().filter(meant).map(|one| one.share).sum()
+}
+
+/// Returns whether a thread was sampled in public-key operations.
+pub(in super::super) fn has_public_key(thread: &ThreadActivity) -> bool {
+    crypto_of(thread, true) > 0.0
 }
 
 /// Returns how often a thread that receives datagrams with recvfrom or the like makes other calls
@@ -195,18 +246,40 @@ fn brief_cpus(facts: &Facts<'_>) -> Option<f64> {
     (ENDED..=facts.cpus() as f64).contains(&cpus).then_some(cpus)
 }
 
-/// Returns the busiest sending connection and the segment size that the MTU of its interface has
-/// room for, in bytes; `None` if the MTU is unknown.
+/// Returns the connection that transferred the most bytes of those that always have data to send,
+/// if it and those like it carry at least half of the bytes that the program sends.
+fn typical<'a>(
+    facts: &Facts<'a>,
+    is_like: impl Fn(&TcpCounts, &TcpCounts) -> bool,
+) -> Option<&'a TcpCounts> {
+    let (_, most) = always_sending(facts)?;
+    let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let all: u64 = tcps().map(|tcp| tcp.bytes_acked).sum();
+    let alike: u64 = tcps().filter(|tcp| is_like(tcp, most)).map(|tcp| tcp.bytes_acked).sum();
+    (2 * alike >= all).then_some(most)
+}
+
+/// Returns a connection that may be limited by its congestion window. A clamp holds the windows of
+/// all connections at the same size.
+pub(in super::super) fn clamped<'a>(facts: &Facts<'a>) -> Option<&'a TcpCounts> {
+    typical(facts, |one, other| one.cwnd == other.cwnd)
+}
+
+/// Returns a connection with the program's usual segment size, and the segment size that the MTU of
+/// its interface has room for, in bytes; `None` if the MTU is unknown.
 pub(in super::super) fn small_segments<'a>(facts: &Facts<'a>) -> Option<(&'a TcpCounts, f64)> {
     /// IPv6 and TCP headers with timestamps, in bytes.
     const HEADERS: u32 = 40 + 32;
+    /// MTU that every path over Ethernet has, whatever that of the first interface.
+    const OF_PATH: u32 = 1500;
     /// Largest MTU of Ethernet in use. Loopback's is larger, and the kernel also bounds segments to
     /// half of the receiver's window.
     const ETHERNET: u32 = 9216;
-    let (_, tcp) = always_sending(facts)?;
+    let tcp = typical(facts, |one, other| one.mss > 0 && one.mss <= other.mss)?;
     // The connection leaves through one of the interfaces that sent about as many bytes.
     let carries = |one: &&InterfaceCounts| one.tx_bytes >= tcp.bytes_acked;
     let mtus = facts.observation.interfaces.iter().filter(carries).filter_map(|one| one.mtu);
-    let full = mtus.min().filter(|mtu| *mtu <= ETHERNET)?.checked_sub(HEADERS)?;
+    let mtu = mtus.min().filter(|mtu| *mtu <= ETHERNET)?;
+    let full = mtu.min(OF_PATH).checked_sub(HEADERS).filter(|full| *full > 0)?;
     (tcp.mss > 0).then_some((tcp, f64::from(full)))
 }

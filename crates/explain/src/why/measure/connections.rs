@@ -136,21 +136,24 @@ pub(in super::super) fn lost_on(tcp: &TcpCounts) -> u64 {
     tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0))
 }
 
-/// Returns the busiest of the connections that always have data to send; `None` if there are none.
+/// Returns the connection that transferred the most bytes of those that always have data to send;
+/// `None` if there are none.
 pub(in super::super) fn always_sending<'a>(
     facts: &Facts<'a>,
 ) -> Option<(&'a SocketCounts, &'a TcpCounts)> {
     const MOST: f64 = 0.5;
     let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
-    let sends: Vec<_> = sends
+    let mut sends: Vec<_> = sends
         .filter(|(_, tcp)| tcp.bytes_acked > tcp.bytes_received && tcp.app_limited_share < MOST)
         .collect();
     let is_busy = |busy_s: f64| busy_s >= MOST * facts.elapsed();
     let together: f64 = sends.iter().map(|(_, tcp)| tcp.busy_s).sum();
-    let always_sends = sends.iter().any(|(_, tcp)| is_busy(tcp.busy_s))
-        || (is_busy(together) && are_successive(facts, &sends));
-    let busiest = |a: &TcpCounts, b: &TcpCounts| a.busy_s.total_cmp(&b.busy_s);
-    sends.into_iter().max_by(|a, b| busiest(a.1, b.1)).filter(|_| always_sends)
+    if sends.iter().any(|(_, tcp)| is_busy(tcp.busy_s)) {
+        sends.retain(|(_, tcp)| is_busy(tcp.busy_s));
+    } else if !is_busy(together) || !are_successive(facts, &sends) {
+        return None;
+    }
+    sends.into_iter().max_by_key(|(_, tcp)| tcp.bytes_acked)
 }
 
 /// Returns whether connections existed one after another, as with a client that opens one

@@ -110,7 +110,7 @@ pub(super) fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Esti
 pub(super) fn calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread)?.value * thread.elapsed_s;
     let calls = counted(thread.system_calls?, on_cpu)?;
-    let of_packets = calls.scale(called::share_of_packets(facts).unwrap_or(1.0));
+    let of_packets = calls.scale(called::share_of_packets(facts, thread).unwrap_or(1.0));
     Some(at_most_all(at(of_packets, call_s(facts))))
 }
 

@@ -2,6 +2,7 @@
 //! Work that packets do not need: system calls for other purposes, optional parts of the kernel,
 //! threads that end at once, and segments or windows that are smaller than need be.
 
+use super::super::called::MOST_CALLS;
 use super::super::gain::GainModel;
 use super::super::measure::{Measure as M, PENDING};
 use super::{Condition, KERNEL_SAMPLES, Next, PENDING_SOURCE, Rule, Scope, at_least, at_most};
@@ -9,6 +10,8 @@ use linerate_record::why::Cause;
 
 const FULL: Condition =
     at_least(M::Saturation, 0.85, "fully busy, within the 10 % error of kernel accounting");
+const MAKES_MOST: Condition =
+    at_least(M::OfCalls, MOST_CALLS, "the counts by name are those of all threads together");
 const BUSY: Condition = at_least(M::Demand, 0.5, "below that, the effect is negligible");
 const MANY_CALLS: Condition =
     at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU");
@@ -23,12 +26,13 @@ pub(super) const RULES: &[Rule] = &[
             FULL,
             MANY_CALLS,
             at_least(M::OtherCalls, 0.5, "half of the calls"),
+            MAKES_MOST,
         ],
         symptoms: 0,
         explained_by: &[Cause::BriefThreads, Cause::ConnectionSetup],
         gain: GainModel::CostRemoved(M::OtherCallTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the calls that pass packets"),
-        sentence: "Thread {thread} {other_calls}, and spends {kernel} of its CPU time in the \
+        sentence: "{program} {other_calls}. Thread {thread} spends {kernel} of its CPU time in the \
                    kernel.",
         fix: "{other_calls_fix}",
         workaround: None,
@@ -45,13 +49,15 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::CallsPerPacket, 10.0, "a request and its reply take fewer calls"),
             at_least(M::BytesPerRead, 0.9, "reads that find no data have fewer"),
             at_most(M::BytesPerRead, 16.0, "a request is larger than that"),
+            MAKES_MOST,
         ],
         symptoms: 0,
         explained_by: &[Cause::BriefThreads],
         gain: GainModel::CostRemoved(M::ReadTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the rest of the thread's work"),
-        sentence: "{program} reads its requests a few bytes at a time: {bytes_per_read} bytes per \
-                   call, {calls} per packet. Thread {thread} spends {kernel} of its CPU time in \
+        sentence: "{program} reads a few bytes at a time: each call that reads gets \
+                   {bytes_per_read} bytes of its connections, and it makes {calls} per packet. \
+                   Thread {thread} spends {kernel} of its CPU time in \
                    the kernel.",
         fix: "Read into a buffer of 4 KiB or more, and take the bytes from there (a buffered \
               reader: fdopen, BufReader, bufio)",
@@ -87,6 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelPart, 0.18, "20 % of the samples, minus their error"),
             BUSY,
+            at_least(M::Pending, PENDING, PENDING_SOURCE),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -110,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
-        gain: GainModel::CostRemoved(M::BriefThreadsTime, [0.5, 1.0, 1.0]),
+        gain: GainModel::CostRemoved(M::BriefThreadsTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the work that these threads did"),
         sentence: "{program} starts threads that end soon after, perhaps one per packet or \
                    connection: they use {brief_cpus} CPUs, {brief_share} of its CPU time, and \
@@ -170,6 +177,7 @@ pub(super) const RULES: &[Rule] = &[
                 1.0,
                 "a handshake with ECDSA P-256 takes 0.2 ms, and one that resumes a session less",
             ),
+            at_most(M::Hashes, 0.5, "above that, it may be hashes of passwords"),
             at_least(M::Demand, 0.3, "below that, the effect is negligible"),
         ],
         symptoms: 0,
@@ -179,8 +187,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the requests themselves, or the offered load"),
         sentence: "Thread {thread} spends {in_crypto} of its CPU time in cryptographic functions: \
                    {connections} connections are opened per second, and each takes \
-                   {handshake} of CPU time, as full TLS handshakes do. Clients that open a \
-                   connection per request wait that long each time.",
+                   {handshake} of CPU time, {as_handshakes}. Clients that open a connection per \
+                   request wait that long each time.",
         fix: "Resume TLS sessions (ssl_session_cache and ssl_session_tickets of nginx, and a \
               client that keeps the session), keep connections open, and use an ECDSA P-256 key \
               with X25519: an RSA-4096 signature takes about 200 times as long (openssl speed)",
@@ -192,17 +200,27 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SmallSegments,
         scope: Scope::Program,
-        conditions: &[at_least(
-            M::SmallSegments,
-            0.5,
-            "half of the MTU; tunnels take less than 10 % of it",
-        )],
+        conditions: &[
+            at_least(
+                M::SmallSegments,
+                0.5,
+                "half of the MTU, or of 1500; tunnels take less than 10 % of it",
+            ),
+            at_least(M::Demand, 0.5, "below that, the work per segment is not the limit"),
+        ],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow],
+        explained_by: &[
+            Cause::RateLimiter,
+            Cause::ReceiveWindow,
+            Cause::PathBandwidth,
+            Cause::TcpLoss,
+            Cause::CongestionWindow,
+        ],
         gain: GainModel::CostRemoved(M::SmallSegments, [0.3, 0.9, 1.0]),
         then_limited_by: Next::Is("the work per byte, or the path"),
-        sentence: "TCP sends segments of {mss} bytes, although the interface's MTU has room for \
-                   {full_mss}: each byte costs {mss_factor} times as many segments as necessary.",
+        sentence: "TCP sends segments of {mss} bytes, although the interface and usual paths have \
+                   room for {full_mss}: each byte costs {mss_factor} times as many segments as \
+                   necessary.",
         fix: "Find what lowers the segment size: advmss or mtu of the route (ip route get PEER), \
               the MTU at the peer (its SYN announces the MSS), a rule that clamps it (nft: tcp \
               option maxseg; iptables: TCPMSS), TCP_MAXSEG in either program, or \
@@ -225,6 +243,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(M::SteadyRoundTrip, 1.2, "no queue on the path"),
             at_most(M::RetransmittedByBusiest, 0.0, "a loss makes the window smaller"),
+            at_most(M::CongestionMarks, 0.0, "so does a mark of a full queue (ECN)"),
             at_most(M::AppLimited, 0.1, "the sender always has data"),
         ],
         symptoms: 0,
@@ -237,8 +256,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::LimitRaised,
         then_limited_by: Next::Is("the path, or the receiver's window"),
         sentence: "The congestion window limits the rate: {cwnd} segments per round trip of \
-                   {rtt}. It has not grown over {round_trips} round trips, although no segment was \
-                   lost and no queue built up, so it is clamped.",
+                   {rtt}. It is smaller than it should be after {round_trips} round trips in which \
+                   no segment was lost or marked (ECN) and no queue built up, so it is probably \
+                   clamped.",
         fix: "Remove the clamp: cwnd of the route (ip route show; `cwnd lock N`), a BPF program or \
               congestion control with a fixed window (net.ipv4.tcp_congestion_control, ss -ti), or \
               TCP_WINDOW_CLAMP in the program",

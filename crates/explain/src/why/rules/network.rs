@@ -390,6 +390,7 @@ pub(super) const RULES: &[Rule] = &[
                 10.0,
                 "at 6 ms per RSA-4096 signature, this is 6 % of a CPU",
             ),
+            at_most(M::Hashes, 0.5, "above that, it may be hashes of passwords"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,

@@ -132,7 +132,12 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Sockets,
         conditions: &[
             at_least(M::SocketLoss, 0.01, "below that, the program keeps up"),
-            at_least(M::ChildrenCpus, 0.02, "the error of kernel accounting"),
+            at_least(M::ChildrenCpus, 0.1, "ten times the resolution of the kernel's accounting"),
+            at_least(
+                M::ProcessesPerDatagram,
+                0.1,
+                "below that, they may be a timer's: commands that collect metrics, health checks",
+            ),
             at_least(
                 M::ChildrenShare,
                 0.5,

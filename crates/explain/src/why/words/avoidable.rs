@@ -5,10 +5,10 @@ use super::super::called::{Called, most_others, share_of_packets};
 use super::super::facts::{Facts, Subject};
 use super::super::kernel_parts;
 use super::super::measure::Measure as M;
-use super::super::measure::avoidable::{own_function, small_segments};
-use super::super::measure::connections::always_sending;
+use super::super::measure::avoidable::{clamped, has_public_key, own_function, small_segments};
 use super::{milliseconds, percent};
 use linerate_record::units::{grouped, three_digits};
+use linerate_record::why::ThreadActivity;
 
 /// Placeholders that this module fills in.
 pub(super) const NAMES: &[&str] = &[
@@ -20,6 +20,7 @@ pub(super) const NAMES: &[&str] = &[
     "kernel_part_functions",
     "own_function",
     "handshake",
+    "as_handshakes",
     "mss",
     "full_mss",
     "mss_factor",
@@ -32,25 +33,41 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
     match name {
         "other_calls" => Some(other_calls(facts, most_others(facts)?)),
         "other_calls_fix" => Some(most_others(facts)?.purpose.fix.to_owned()),
-        "other_calls_too" => Some(other_calls_too(facts).unwrap_or_default()),
+        "other_calls_too" => {
+            Some(other_calls_too(facts, facts.thread(subject)?).unwrap_or_default())
+        }
         "kernel_part_does" | "kernel_part_fix" | "kernel_part_functions" => {
             kernel_part(name, facts, subject)
         }
         "own_function" => Some(own_function(facts, facts.thread(subject)?)?.name.clone()),
         "handshake" => Some(milliseconds(M::HandshakeMs.of(facts, subject)?.value)),
+        "as_handshakes" => Some(as_handshakes(facts.thread(subject)?)),
         "mss" => Some(grouped(u64::from(small_segments(facts)?.0.mss))),
         "full_mss" => Some(grouped(small_segments(facts)?.1 as u64)),
         "mss_factor" => {
             let (tcp, full) = small_segments(facts)?;
             Some(three_digits(full / f64::from(tcp.mss)))
         }
-        "cwnd" => Some(always_sending(facts)?.1.cwnd.to_string()),
-        "rtt" => Some(milliseconds(1e3 * always_sending(facts)?.1.rtt_s)),
+        "cwnd" => Some(clamped(facts)?.cwnd.to_string()),
+        "rtt" => Some(milliseconds(1e3 * clamped(facts)?.rtt_s)),
         "round_trips" => {
-            let (_, tcp) = always_sending(facts).filter(|(_, tcp)| tcp.rtt_s > 0.0)?;
-            Some(grouped((facts.elapsed() / tcp.rtt_s) as u64))
+            let tcp = clamped(facts).filter(|tcp| tcp.rtt_s > 0.0)?;
+            Some(grouped((tcp.busy_s / tcp.rtt_s) as u64))
         }
         _ => None,
+    }
+}
+
+/// Returns what a thread in a crypto library may be doing: without names of functions, handshakes
+/// look like hashes of passwords.
+fn as_handshakes(thread: &ThreadActivity) -> String {
+    match has_public_key(thread) {
+        true => "as full TLS handshakes do, or signatures".to_owned(),
+        false => format!(
+            "as full TLS handshakes or hashes of passwords do (sudo linerate profile {} may show \
+             which)",
+            thread.pid
+        ),
     }
 }
 
@@ -75,10 +92,10 @@ fn per_packet(facts: &Facts<'_>, called: Called) -> String {
 }
 
 /// Returns a sentence on the calls that batches do not save; empty if they are few.
-fn other_calls_too(facts: &Facts<'_>) -> Option<String> {
+fn other_calls_too(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     /// Minimum fraction of the calls.
     const MATTERS: f64 = 0.1;
-    let of_packets = share_of_packets(facts).filter(|share| *share < 1.0 - MATTERS)?;
+    let of_packets = share_of_packets(facts, thread).filter(|share| *share < 1.0 - MATTERS)?;
     let named = most_others(facts)
         .filter(|called| called.share >= MATTERS)
         .map(|called| format!(", and it {}{}", called.purpose.does, per_packet(facts, called)));
