@@ -14,7 +14,7 @@ mod shares;
 
 use crate::{NothingRead, numbered};
 use line::{Frame, Header, frame, header};
-use linerate_record::profile::{CallNode, CostClass, ProfileReport};
+use linerate_record::profile::{CallTree, CostClass, ProfileReport};
 use linerate_record::profile::{MachineLimits, SampledProgram, SampledThread, SamplingMethod};
 use linerate_record::why::Unread;
 use linerate_record::{Figure, Tier};
@@ -297,24 +297,12 @@ impl Reader {
         let place: HashMap<u32, u32> = order.iter().map(|(thread, _)| *thread).zip(0..).collect();
         let mut chains: Vec<(u32, u64)> = of_chains.into_iter().collect();
         chains.sort_unstable();
-        let mut known = HashMap::<(Option<u32>, u32, u32), u32>::new();
+        let mut tree = CallTree::default();
         for (chain, samples) in chains {
             let (thread, functions) = &self.chains[chain as usize];
-            let thread = place[thread];
-            let mut caller = None;
-            for function in functions {
-                let function = indices[function];
-                let next = report.calls.len() as u32;
-                let node = *known.entry((caller, thread, function)).or_insert(next);
-                if node == next {
-                    report.calls.push(CallNode { caller, thread, function, samples: 0 });
-                }
-                caller = Some(node);
-            }
-            if let Some(node) = caller {
-                report.calls[node as usize].samples += samples;
-            }
+            tree.add(place[thread], functions.iter().map(|function| indices[function]), samples);
         }
+        report.calls = tree.nodes;
     }
 }
 

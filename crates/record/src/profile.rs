@@ -21,6 +21,7 @@ pub use views::{
 use crate::figure::Figure;
 use crate::why::{PacketCount, SharedLine, SleepTime, Unread};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Profile of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -221,6 +222,34 @@ pub struct CallNode {
     pub function: u32,
     /// Number of the function's self samples on this call path.
     pub samples: u64,
+}
+
+/// Builds a call tree from chains of calls.
+#[derive(Debug, Default)]
+pub struct CallTree {
+    /// The nodes: those of `calls` in a report.
+    pub nodes: Vec<CallNode>,
+    /// Indices of the nodes, by caller, thread and function.
+    known: HashMap<(Option<u32>, u32, u32), u32>,
+}
+
+impl CallTree {
+    /// Adds `samples` self samples to the last function of a chain, outermost caller first. Thread
+    /// and functions are indices, as in [`CallNode`]. An empty chain adds nothing.
+    pub fn add(&mut self, thread: u32, chain: impl IntoIterator<Item = u32>, samples: u64) {
+        let mut caller = None;
+        for function in chain {
+            let next = self.nodes.len() as u32;
+            let node = *self.known.entry((caller, thread, function)).or_insert(next);
+            if node == next {
+                self.nodes.push(CallNode { caller, thread, function, samples: 0 });
+            }
+            caller = Some(node);
+        }
+        if let Some(node) = caller {
+            self.nodes[node as usize].samples += samples;
+        }
+    }
 }
 
 /// Kinds of work done by packet-processing programs. Minor versions may add kinds.

@@ -13,7 +13,7 @@ use crate::sampler::cost;
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::kernel_names::{HiddenNames, hidden_names};
 use linerate_record::profile::{
-    CallNode, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
+    CallTree, ClassCost, CostClass, FunctionCost, MachineLimits, ProfileReport, SampledProgram,
     SampledThread, SamplingMethod,
 };
 use linerate_record::stats::{Estimate, share_interval};
@@ -357,23 +357,12 @@ fn add_calls(
         SampledThread { pid, tid, name: one.name.clone(), samples, busy, ns_per_packet, capacity }
     };
     report.threads = order.iter().map(thread).collect();
-    let mut known = HashMap::<(Option<u32>, u32, u32), u32>::new();
+    let mut tree = CallTree::default();
     for (thread, spots, samples) in &resolved.chains {
-        let thread = place[*thread as usize];
-        let mut caller = None;
-        for &spot in spots {
-            let function = indices[&resolved.names.function_of(spot)];
-            let next = report.calls.len() as u32;
-            let node = *known.entry((caller, thread, function)).or_insert(next);
-            if node == next {
-                report.calls.push(CallNode { caller, thread, function, samples: 0 });
-            }
-            caller = Some(node);
-        }
-        if let Some(node) = caller {
-            report.calls[node as usize].samples += samples;
-        }
+        let functions = spots.iter().map(|&spot| indices[&resolved.names.function_of(spot)]);
+        tree.add(place[*thread as usize], functions, *samples);
     }
+    report.calls = tree.nodes;
     place
 }
 
