@@ -298,11 +298,17 @@ fn load_plot(all: &[Samples]) -> String {
 
 fn throughput_table(all: &[Samples]) -> String {
     let columns = ["idle policy", ">kpps", ">ratio to pause"];
-    let pause = all[IdlePolicy::Pause as usize].get("max").cloned().unwrap_or_default();
+    let rates = |samples: &Samples| samples.get("max").cloned().unwrap_or_default();
+    let pause = rates(&all[IdlePolicy::Pause as usize]);
     let row = |samples: &Samples| {
-        let own = samples.get("max").cloned().unwrap_or_default();
-        let ratio = paired_ratio(&pause, &own, CONFIDENCE);
-        let ratio = format!("{:.2} ({:.2} to {:.2})", ratio.value, ratio.low, ratio.high);
+        // A run whose windows do not agree states no throughput.
+        let own = rates(samples);
+        let pairs = pause.iter().copied().zip(own).filter(|(a, b)| a.is_finite() && b.is_finite());
+        let (reference, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let ratio = match reference.is_empty() {
+            true => "-".to_owned(),
+            false => spread(paired_ratio(&reference, &own, CONFIDENCE)),
+        };
         vec![cell(samples, "max"), ratio]
     };
     "Throughput without a limit.\n\n".to_owned() + &markdown_table(&columns, rows(all, row))
