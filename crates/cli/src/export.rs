@@ -11,9 +11,9 @@ use linerate_record::{Body, Record};
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
-The dump uses the event codes of --machine; events without a code are omitted with a warning. Ticks
-and event counts in the dump exclude time spent waiting. To import the dump, pass the tick rate that
-this command prints as --clock. Examples:
+A dump (--format profile-dump) uses the event codes of --machine; events without a code are omitted
+with a warning. Ticks and event counts in the dump exclude time spent waiting. This command prints
+the tick rate; to import the dump, pass it to `linerate import --clock`. Examples:
 
   linerate export run.json --format csv > run.csv
   linerate export run.json --format folded | flamegraph.pl > run.svg

@@ -7,8 +7,8 @@ use linerate_record::Figure;
 use linerate_record::run::RunReport;
 use linerate_record::units::{Kpps, Nanos};
 
-/// Advice if a latency has no usable interval: of `run`, and of `tune`, whose rounds have a fixed
-/// length.
+/// What to do if a latency has no usable interval. The advice of `tune` differs from that of `run`,
+/// because the rounds of `tune` have a fixed length.
 pub(crate) struct Advice {
     /// Why there is no interval, and what to do.
     pub(crate) short: &'static str,
@@ -18,19 +18,20 @@ pub(crate) struct Advice {
 
 impl Advice {
     pub(crate) const RUN: Self = Self {
-        short: "the run is too short for an interval of the latency (--time)",
+        short: "the run is too short for a confidence interval of the latency; measure for longer \
+                (--time)",
         unclear: "measure for longer (--time)",
     };
     pub(crate) const TUNE: Self = Self {
-        short: "too few rounds timed enough packets for an interval of the latency; measure the \
-                file with `linerate run`",
-        unclear: "measure the file for longer with `linerate run`",
+        short: "too few rounds timed enough packets for a confidence interval of the latency; \
+                measure the path with `linerate run`",
+        unclear: "measure the path for longer with `linerate run`",
     };
 }
 
 /// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
-/// interval of the latency, or this interval is unknown, the result is an error (cannot tell), but
-/// `No` if `met` is.
+/// interval of the latency, or this interval is unknown, returns an error (cannot tell), unless
+/// `met` is `No`, which is then returned.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,

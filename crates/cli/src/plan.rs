@@ -230,8 +230,8 @@ fn elsewhere(
 ) -> Result<PlanReport, Failure> {
     let described = &planned.described;
     let chip = Chip::new(processor);
-    // Of another program's record, a simulation uses the instructions. The costs in a path file
-    // have instructions of their own, of which the record replaced only the times.
+    // A simulation uses only the instructions of another program's record. The costs in a path file
+    // have instructions of their own, and the record replaced only their times.
     let uses_times = planned.measured_on.is_some() && (chip.is_err() || planned.text.is_none());
     if planned.recorded.is_some() || uses_times {
         return Err(Failure::new(format!(

@@ -98,8 +98,8 @@ pub(crate) struct ProfileArgs {
     /// fp follows frame pointers. dwarf unwinds by .eh_frame, and copies BYTES of the stack with
     /// each sample (default 8192, at most 64512); x86-64 only. auto selects dwarf if the program
     /// keeps no frame pointers and is sampled at most 2500 times per second. Without -F and
-    /// --period, it first samples a running program for 0.1 s; if 8192 bytes are too few, it copies
-    /// more, and samples less often if these are more than 16384.
+    /// --period, it first samples a running program for 0.1 s. If 8192 bytes are too few, it copies
+    /// more bytes; if it then copies more than 16384, it samples less often.
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     call_graph: Option<CallGraph>,
     /// Report cost per packet, counting packets on this interface in the program's namespace
@@ -260,8 +260,8 @@ fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
 }
 
 /// Returns the read bandwidth, in bytes per second, and the number of threads of the measurement
-/// with the fewest threads among those with at least `running` threads (an average). Bandwidth
-/// hardly ever decreases with more threads.
+/// with the fewest threads among those with at least `running` threads (an average); `None` if none
+/// has that many or the bandwidth is unknown. Bandwidth hardly ever decreases with more threads.
 fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
     /// Part of `running` that may be due to the profiler and to short-lived threads.
     const MORE: f64 = 0.1;

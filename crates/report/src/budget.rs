@@ -114,7 +114,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
         ]);
     }
     let head = format!(
-        "{} instructions per packet, if distributing packets costs nothing",
+        "{} instructions per packet; the table assumes that distributing packets costs nothing",
         whole(instructions)
     );
     let beyond = match beyond.as_slice() {
@@ -186,7 +186,7 @@ fn holds(shortfall: &Shortfall) -> String {
     match shortfall.share_at_longest() {
         Some(longest) => format!(
             "line rate is sustained at no standard frame size; {LONGEST_FRAME}-byte frames reach \
-             {} % of it, the shortest {shortest} %",
+             {} % of it, and the shortest frames reach {shortest} %",
             percent(longest)
         ),
         None => format!(

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Frame {
     /// Samples in the function and its callees.
     pub(crate) samples: u64,
-    /// `None` for threads.
+    /// Kind of work of a function; `None` for threads and the whole program.
     pub(crate) class: Option<CostClass>,
     pub(crate) module: String,
     pub(crate) callees: BTreeMap<String, Frame>,

@@ -58,17 +58,19 @@ fn written(advice: &IdleAdvice, trial: &IdleTrial, limit_ns: Option<f64>) -> Str
     }
     let saves = trial.cpus_saved.low.is_some_and(|low| low > 0.0);
     let why = match (saves, limit_ns, trial.p99.as_number()) {
-        (false, ..) => "it is not certain that they save CPU time".to_owned(),
+        (false, ..) => "it is not certain that the proposed policies save CPU time".to_owned(),
         (true, Some(limit), None) => {
-            format!("it is unknown whether p99 stays below {}", Nanos(limit))
+            let limit = Nanos(limit);
+            format!("it is unknown whether p99 would stay below {limit} with the proposed policies")
         }
         (true, Some(limit), Some(p99)) if p99 > limit => {
-            format!("with them, p99 is {}, over the limit of {}", Nanos(p99), Nanos(limit))
+            let (p99, limit) = (Nanos(p99), Nanos(limit));
+            format!("with the proposed policies, p99 is {p99}, over the limit of {limit}")
         }
         (true, ..) => {
             let ratio = trial.rate_ratio.as_number();
             format!(
-                "with them, the rate is {} times that of polling workers",
+                "with the proposed policies, the rate is {} times that of polling workers",
                 ratio.map_or(ABSENT.to_owned(), three_digits)
             )
         }

@@ -21,7 +21,7 @@ pub(crate) fn line(report: &RunReport, style: &Style) -> String {
     let missing: u64 = report.interfaces.iter().map(InterfaceReport::unexplained).sum();
     let (paint, state) = match missing {
         0 => (Paint::Head, "every packet is accounted for".to_owned()),
-        _ => (Paint::Warning, format!("{} packets that no counter accounts for", count(missing))),
+        _ => (Paint::Warning, format!("no counter accounts for {} of the packets", count(missing))),
     };
     labelled("interfaces", paint, &clean(&format!("{}: {state}", names.join(", "))), style)
 }

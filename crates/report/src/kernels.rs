@@ -162,7 +162,7 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
 }
 
 /// Describes how wide the confidence intervals in `blocks` are:
-/// `95 % intervals: half are within 0.8 %, the widest is 6 % (avx2 of copy, cold, aligned, at 20)`.
+/// `95 % intervals: half are ±0.8 % or narrower; the widest is ±6 % (avx2 of copy, cold, at 20)`.
 /// For a single block, names only the routine and the load. `None` if there are no intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     let reach = |row: &Row| {
@@ -187,7 +187,7 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "{}s: half are within {median} %, the widest is {widest} % ({name}{of} at {load})",
+        "{}s: half are ±{median} % or narrower; the widest is ±{widest} % ({name}{of} at {load})",
         interval_name()
     ))
 }
@@ -304,7 +304,8 @@ fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
     !tells || peer.kernels.iter().any(is_timed)
 }
 
-/// Returns why a compiled variant was not timed.
+/// Returns why a compiled variant was not timed; `None` if this processor supports it, or if this
+/// build does not contain it.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
     let is_missed = variant.compiled && !variant.supported;
     is_missed.then(|| format!("this processor does not support {}", variant.isa))

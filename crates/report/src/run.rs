@@ -254,7 +254,8 @@ fn stages(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Difference between throughput and the rate of the rows from which it is explained.
+/// The report explains why the rate of the rows differs from throughput if the difference exceeds
+/// this fraction of throughput.
 const NOTED_DIFFERENCE: f64 = 0.05;
 
 /// Explains why the rates of the rows differ from throughput; empty if they hardly differ.
@@ -272,7 +273,8 @@ fn whole_run(report: &RunReport, style: &Style) -> String {
     let windows = method.split_once(", ").map_or(method.as_str(), |(_, windows)| windows);
     let windows = windows.trim_start_matches("mean of ");
     let text = format!(
-        "kpps per stage: over the whole run, {} in total; throughput: over {windows}",
+        "the stages' kpps are averages over the whole run ({} in total); throughput is the rate \
+         over {windows}",
         Kpps(taken)
     );
     labelled("", Paint::Head, &clean(&text), style)

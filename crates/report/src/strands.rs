@@ -76,7 +76,7 @@ fn events(report: &StrandsReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "strand",
         "event",
-        "of the input",
+        "native name",
         ">counted",
         ">per packet",
         ">per 1000\ninstructions",

@@ -34,8 +34,8 @@ pub struct TopView {
 const PLAIN_ROWS: usize = 12;
 /// Lines of a table in addition to its rows: a blank line and the headings.
 const HEAD_LINES: usize = 2;
-/// A thread state is shown only if at least one thread spends this fraction of its time in the
-/// state. Waiting for a CPU and sleeping are never left out.
+/// A thread state is shown only if at least one thread spends this fraction of its time or more in
+/// the state. Waiting for a CPU and sleeping are never left out.
 const VISIBLE: f64 = 0.005;
 
 /// Formats the last window of an observation, in lines no wider than the style allows.
@@ -331,7 +331,8 @@ fn hottest(observation: &Observation) -> (u64, Vec<Shared<'_>>) {
     }
     let mut found: Vec<Shared<'_>> = found.into_values().collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.name.cmp(&b.0.name)));
-    // As many samples of equal weight would have the same errors.
+    // The effective number of samples: this number of samples with equal weights would have the
+    // same errors.
     let squares: f64 = parts.iter().map(|part| part.weight.powi(2) / part.samples).sum();
     ((all.powi(2) / squares.max(f64::MIN_POSITIVE)) as u64, found)
 }

@@ -219,7 +219,8 @@ fn in_table(figure: &Figure) -> String {
     }
 }
 
-/// Returns the predicted range of a memory-bound candidate, whose costs do not scale linearly.
+/// Returns the predicted range of a memory-bound candidate, whose costs do not scale linearly;
+/// `None` for other candidates.
 fn range(candidate: &Candidate) -> Option<String> {
     let range = interval(&candidate.predicted_kpps, three_digits);
     range.filter(|_| candidate.memory_bound)

@@ -107,8 +107,9 @@ fn watched(observation: &Observation, style: &Style) -> String {
     line("watched", &text, style)
 }
 
-/// Returns the process whose name the observation has, if it is not the first of those watched: one
-/// that merely waits, such as a shell, is named after the process that does the work.
+/// Returns the process after which the observation is named, if it is not the first of those
+/// watched: if the first one merely waits, as a shell does, the observation is named after the
+/// process that does the work. `None` if it is the first, or if no watched process has that name.
 fn busiest(observation: &Observation) -> Option<u32> {
     let Observation { watched, threads, .. } = observation;
     let mut named = threads.iter().filter(|one| one.tid == one.pid && one.name == watched.name);
@@ -267,7 +268,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     let is_in_ledger =
         |program: &ProgramCounts| program.of_packets().is_some_and(|own| own.received.is_some());
     if let Some(program) = observation.program.as_ref().filter(|program| !is_in_ledger(program)) {
-        text += &line("it counts", &own_counts(program), style);
+        text += &line("program", &own_counts(program), style);
     }
     text
 }
@@ -286,8 +287,8 @@ fn own_counts(program: &ProgramCounts) -> String {
     let parts: Vec<String> =
         main.chain(others).map(|(number, name)| format!("{} {name}", count(number))).collect();
     match parts.is_empty() {
-        true => format!("nothing ({})", program.adapter),
-        false => format!("{} ({})", parts.join(", "), program.adapter),
+        true => format!("counted nothing ({})", program.adapter),
+        false => format!("counted {} ({})", parts.join(", "), program.adapter),
     }
 }
 

@@ -93,7 +93,7 @@ fn a_line_rate_that_was_reached_before_needs_no_faster_mapping() {
     };
     let text = of_tune(true, |report| reached(report, 4.3));
     let first = text.lines().next().unwrap_or_default();
-    let expected = "Keep the mapping: line rate reached (430 %); 1.6x by merge";
+    let expected = "Keep the mapping: line rate reached (430 %); merge";
     assert!(first.starts_with(expected) && first.contains(" is not needed"), "{text}");
     assert!(text.contains("; reached before tuning (430.0 %)"), "{text}");
     assert!(
@@ -167,7 +167,7 @@ fn a_lower_rate_is_the_price_of_a_latency_limit() {
         let chosen = &mut report.candidates[report.chosen.expect("a mapping") as usize];
         chosen.speedup = Some(Figure::exact("ratio", 0.9, Tier::Sw, "by hand"));
     });
-    let costs = "A p99 of at most 50 µs costs 10 % of the rate: 725 kpps to 1 Mpps, by merge";
+    let costs = "A p99 of at most 50 µs costs 10 % of the rate: 725 kpps to 1 Mpps, with merge";
     assert!(text.starts_with(costs), "{text}");
     assert!(text.contains("            p99 - (no round timed enough packets)\n"), "{text}");
 }
@@ -175,13 +175,13 @@ fn a_lower_rate_is_the_price_of_a_latency_limit() {
 #[test]
 fn rates_of_rows_that_differ_from_throughput_are_explained() {
     let text = joined(&of_run(|_| {}));
-    let note = "kpps per stage: over the whole run, 646 kpps in total; throughput: over windows \
-                without preemption";
+    let note = "the stages' kpps are averages over the whole run (646 kpps in total); throughput \
+                is the rate over windows without preemption";
     assert!(text.contains(note), "{text}");
     let text = of_run(|report| {
         report.workers[0].stages[0].kpps = report.processed_kpps.as_number();
     });
-    assert!(!text.contains("kpps per stage"), "{text}");
+    assert!(!text.contains("the stages' kpps"), "{text}");
 }
 
 #[test]

@@ -33,9 +33,10 @@ may end in /around or /through; every cache may end in /fifo or /random. dtlb=64
 itlb= and tlb2= set the TLBs, and page=4K sets the page size. These items may follow a name:
 --caches os,dtlb=96,tlb2=2048/16.
 
---hot counts by function, in all processes of the command: a table, all functions in the record, and
-folded stacks for flame graphs by linerate export --format folded. TMPDIR needs 160 bytes for each
-instruction that is executed at least once, up to 640 MiB.
+--hot counts by function, in all processes of the command. The report lists the functions with the
+highest counts, the record contains all functions, and linerate export --format folded converts the
+record to folded stacks for flame graphs. TMPDIR needs 160 bytes for each instruction that is
+executed at least once, up to 640 MiB.
 
 With more events than counters, event sets get time slices in random order. Counts are then scaled
 to the total time and printed in [brackets], with their error.
@@ -166,6 +167,9 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Regression threshold in percent (default: 0.1)
+    ///
+    /// A cost regressed if the low end of its interval exceeds the high end of the baseline's
+    /// interval by at least this percentage.
     #[arg(
         long, value_name = "PERCENT", requires = "baseline", value_parser = percent,
         allow_negative_numbers = true

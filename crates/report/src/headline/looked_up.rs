@@ -57,11 +57,13 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     let most = |stack: &TcpStack| {
         let shares = stack.patterns.iter().filter_map(|p| Some((share_of_routines(report, p)?, p)));
         let (most, pattern) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(format!("{} % of {} ({})", share(most), stack.name, pattern.name))
+        Some((share(most), format!("{} ({})", stack.name, pattern.name)))
     };
-    let stacks: Vec<String> = report.stacks.iter().filter_map(most).collect();
-    if !stacks.is_empty() {
-        return vec![format!("Checksum and copy take up to {}", stacks.join(", "))];
+    let stacks: Vec<(String, String)> = report.stacks.iter().filter_map(most).collect();
+    if let [(first, place), rest @ ..] = stacks.as_slice() {
+        let rest = rest.iter().map(|(part, place)| format!(", {part} % in {place}"));
+        let rest: String = rest.collect();
+        return vec![format!("Checksum and copy take up to {first} % of CPU time in {place}{rest}")];
     }
     let law = |law: &TcpLaw| {
         let exponent = law.exponent_loss.as_number()?;

@@ -149,7 +149,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         let factor = paired.or(after.zip(before).map(|(after, before)| after / before));
         return vec![
             format!("Keep the mapping: line rate reached{}", beyond(share)),
-            format!("{} by {by} is not needed", faster(factor, factor)),
+            format!("{by} ({}) is not needed", faster(factor, factor)),
             before.map_or_else(String::new, |kpps| Kpps(kpps).to_string()),
         ];
     }
@@ -165,7 +165,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
     vec![
         match slower {
-            Some(slower) => format!("{slower}{}, by {by}", rates.unwrap_or_default()),
+            Some(slower) => format!("{slower}{}, with {by}", rates.unwrap_or_default()),
             None => format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),
         },
         line_rate(after, line),

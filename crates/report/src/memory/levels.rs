@@ -62,9 +62,9 @@ fn size(level: &MemoryLevel, is_last: bool) -> String {
     }
 }
 
-/// Returns the OS-reported size of a level and the verdict on it, such as `32 MiB: smaller`; empty
-/// if the OS reports none. The OS may number the levels differently from the measurement, so they
-/// are matched by size.
+/// Returns the OS-reported size of a level and the verdict on it, such as `32 MiB: found less`;
+/// empty if the OS reports none. The OS may number the levels differently from the measurement, so
+/// they are matched by size.
 fn stated(report: &MemoryReport, level: &MemoryLevel) -> String {
     let size = level.size_bytes.as_number();
     let is_of_level = |view: &&OsView| size.is_some() && view.found_bytes.as_number() == size;
@@ -80,8 +80,8 @@ fn stated(report: &MemoryReport, level: &MemoryLevel) -> String {
 fn verdict(verdict: OsVerdict) -> &'static str {
     match verdict {
         OsVerdict::Agrees => "agrees",
-        OsVerdict::Smaller => "smaller",
-        OsVerdict::Larger => "larger",
+        OsVerdict::Smaller => "found less",
+        OsVerdict::Larger => "found more",
         OsVerdict::Unseen => "unseen",
         OsVerdict::NotStated => "not stated",
         OsVerdict::CannotTell => "cannot tell",

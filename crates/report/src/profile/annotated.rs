@@ -13,7 +13,8 @@ use linerate_record::stats::interval_name;
 const SCREEN_ROWS: usize = 28;
 /// Maximum number of source lines on one screen.
 const MOST_LINES: usize = 6;
-/// Rows of the table of source lines apart from these: title, head, rest and an empty row.
+/// Rows of the table of source lines in addition to the lines themselves: title, headings, the
+/// number of omitted lines, and an empty row.
 const LINES_ROWS: usize = 4;
 /// Number of instructions shown before and after a hot one.
 const CONTEXT: usize = 2;

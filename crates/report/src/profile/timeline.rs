@@ -168,8 +168,9 @@ fn gaps(report: &ProfileReport, timeline: &Timeline, most: usize, style: &Style)
 
 fn functions(report: &ProfileReport, timeline: &Timeline, most: usize, style: &Style) -> String {
     let disturbed = timeline.slices.iter().filter(|slice| timeline.is_disturbed(slice)).count();
-    let mut grid = Grid::new(&[">then %", "interval", ">else %", "interval", "function (module)"]);
-    let room = style.width.saturating_sub(44).max(24);
+    let mut grid =
+        Grid::new(&[">gap/loss\n%", "interval", ">other\n%", "interval", "function (module)"]);
+    let room = style.width.saturating_sub(45).max(24);
     for one in timeline.functions.iter().take(most) {
         let Some(function) = report.functions.get(one.function as usize) else { continue };
         let share = |figure: &Figure| figure.as_number().map_or_else(String::new, percent);

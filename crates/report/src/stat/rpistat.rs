@@ -114,7 +114,8 @@ fn counted(event: &EventCount) -> String {
     }
 }
 
-/// Returns the number of slices in which an event was counted; 1 without multiplexing.
+/// Returns the number of slices in which an event was counted: 1 without multiplexing, and `None`
+/// if the event was not counted.
 fn periods(report: &StatReport, name: &str) -> Option<u64> {
     let event = find(report, name)?;
     event.count.as_number()?;

@@ -230,6 +230,6 @@ impl View<'_> {
             format!("{}: {}.", group.head, bars.collect::<Vec<_>>().join(", "))
         };
         let groups: Vec<String> = groups.iter().map(bars).collect();
-        format!("Bars. {}. {}", self.speed_unit(), groups.join(" "))
+        format!("Bar chart of {}. {}", self.speed_unit(), groups.join(" "))
     }
 }

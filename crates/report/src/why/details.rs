@@ -141,7 +141,7 @@ fn event_costs(observation: &Observation, style: &Style) -> String {
     let known: Vec<String> = all.into_iter().filter_map(one).collect();
     match known.is_empty() {
         true => String::new(),
-        false => line("at least", &format!("{} (measured)", known.join(", ")), style),
+        false => line("event cost", &format!("at least {} (measured)", known.join(", ")), style),
     }
 }
 

@@ -15,10 +15,12 @@ const MOST: usize = 6;
 /// Waiting and sleeping are shown regardless.
 const VISIBLE: f64 = 0.005;
 
-/// States that leave room for headings of two lines at any width.
+/// Maximum number of states whose headings fit on two lines at any width. With more states, the
+/// longest heading takes three lines.
 const FEW: usize = 5;
 
-/// Share of wall time that is shown as 0.1 %, the least that a column shows.
+/// Smallest share of wall time that rounds to 0.1 %, the smallest non-zero value of a column. The
+/// full report shows a state if its share in at least one thread is this or more.
 const ROUNDED: f64 = 0.0005;
 
 /// Formats the time budgets of threads.
@@ -30,7 +32,7 @@ pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) 
         Detail::Screen | Detail::Brief => &threads[..awake.min(threads.len()).min(MOST)],
         Detail::Full => &threads[..],
     };
-    // In full, every state is shown that a thread was in for a time that rounds to 0.1 % or more.
+    // The full report shows every state with a share that rounds to 0.1 % or more in some thread.
     let least = |state| if detail == Detail::Full { ROUNDED } else { visible(state) };
     let is_shown = |state: &ThreadState| {
         let has = |thread: &ThreadActivity| match thread.share(*state) {

@@ -166,7 +166,7 @@ fn the_widest_interval_is_named() {
     let row = report.rows.iter_mut().find(|row| row.variant == "sse2" && is_aligned(row, 64));
     let row = row.expect("it was timed");
     row.cycles_high = row.cycles.map(|cycles| cycles * 2.04);
-    let widest =
-        "half are within 1.5 %, the widest is 104 % (sse2 of checksum, warm, aligned, at 64)";
+    let widest = "half are ±1.5 % or narrower; the widest is ±104 % (sse2 of checksum, warm, \
+                  aligned, at 64)";
     assert!(words(&report).contains(widest));
 }

@@ -163,10 +163,10 @@ fn what_the_system_says_is_next_to_the_level_that_was_found() {
     other.os_view[2].found_bytes = third;
     let text = brief(&other, &PLAIN);
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).expect("a row");
-    assert!(row("L3 ").ends_with("32 MiB: smaller"), "{text}");
+    assert!(row("L3 ").ends_with("32 MiB: found less"), "{text}");
     assert!(!row("L2 ").contains("MiB:"), "{text}");
     other.os_view[2].name = "L4".to_owned();
-    assert!(brief(&other, &PLAIN).contains("L4 of 32 MiB: smaller"));
+    assert!(brief(&other, &PLAIN).contains("L4 of 32 MiB: found less"));
 }
 
 #[test]
