@@ -89,8 +89,9 @@ pub const DEFAULT_SLICE: Duration = Duration::from_millis(2);
 /// 12.7 standard errors, compared with 2.8 for four rounds and 2.0 for many.
 const ROUNDS_FOR_AN_INTERVAL: u32 = 4;
 
-/// Maximum share of its own slices' time that a set may be off the counters for an interval.
-/// Opening and starting an event on a running thread takes a few microseconds of it.
+/// Maximum fraction of its own slices for which a set may be off the counters; if it is exceeded,
+/// the set's counts get no interval. Opening and starting an event on a running thread takes a few
+/// microseconds of a slice.
 const LOST_MOST: f64 = 0.01;
 
 impl Plan {

@@ -37,8 +37,8 @@ use windows::{KEPT, WINDOW_NS};
 /// shortest time slice of a scheduler is longer than this maximum.
 const AWAY_NS: u64 = 10_000;
 
-/// An iteration with packets counts as interrupted if it takes far longer than this multiple of the
-/// usual time; see `account_busy`.
+/// An iteration with packets counts as interrupted if it exceeds this multiple of the usual time by
+/// more than [`AWAY_NS`]; see `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
 /// Sampling rate: one in this many iterations, at random. A sampled iteration reads the counter

@@ -229,10 +229,10 @@ fn packets(
     (count, rates)
 }
 
-/// Returns the rate in each slice of the segments on the program's connections, of which there is
-/// a `count`, if the connections were read in rotation: their own counters do not show in which
-/// slice they counted. Those of the namespace do, if they are the program's. Otherwise, the rates
-/// are empty. In consecutive windows, the count is corrected too.
+/// Returns the segments per second in each slice for connections that were read in rotation, whose
+/// own counters do not show in which slice a segment was counted. The rates follow the namespace's
+/// counters, scaled to `count`, the segments on the program's connections; empty if the namespace
+/// also counts other processes' segments. In consecutive windows, corrects the count, too.
 fn rates_in_rotation(watching: &Watching, count: &mut PacketCount) -> Vec<f64> {
     let Some((segments, _)) = tcp_of_namespace(watching) else { return Vec::new() };
     let Some(ends) = ends(watching.sockets.tcp_share(segments)) else { return Vec::new() };
@@ -243,7 +243,8 @@ fn rates_in_rotation(watching: &Watching, count: &mut PacketCount) -> Vec<f64> {
     rates_of_namespace(&watching.counts, count.packets)
 }
 
-/// Returns at how many ends of a connection the namespace counts each of the program's segments.
+/// Returns at how many ends of a connection the namespace counts each of the program's segments;
+/// `None` if it also counts other processes' segments.
 fn ends(share: Share) -> Option<u64> {
     match share {
         Share::All => Some(1),

@@ -170,7 +170,7 @@ fn widened([share, other]: [Figure; 2]) -> Figure {
 
 /// Why the share of interrupts is absent.
 const NO_SOFTIRQ_THREAD: &str = "the run time of the CPU's ksoftirqd, which handles part of the \
-                                 interrupts in its own time, cannot be read";
+                                 softirqs, cannot be read";
 
 /// Returns whether the interrupts are known for almost all of a thread's run time.
 fn knows_interrupts(slices: &[Slice], around: &[Around]) -> bool {

@@ -78,7 +78,7 @@ struct Process {
     is_near: bool,
 }
 
-/// Smallest fraction of the limit, as its inverse, at which a process counts as near it.
+/// A process counts as near its limit if it has at least `1 / NEAR` of that many descriptors open.
 const NEAR: u64 = 4;
 
 /// Maximum number of processes whose descriptors are counted in each sample.

@@ -45,7 +45,8 @@ impl Resident {
         pids: &[u32],
         faults: u64,
     ) -> Option<ProgramMemory> {
-        /// Maximum error relative to the number of faults.
+        /// Maximum error of the growth, as a fraction of the number of faults. If it is larger, the
+        /// growth is not reported.
         const ERROR_MAX: f64 = 0.25;
         let before = std::mem::take(self);
         *self = Self::start(root, pids);

@@ -66,7 +66,7 @@ const WALKING_SHARE: f64 = 0.005;
 
 /// Number of slices between censuses of the namespace's connections. A connection that is accepted
 /// between the search of the descriptors and the list of sockets looks like another program's, so
-/// that more censuses find more of those.
+/// more frequent censuses would mistake more connections for other programs'.
 const CENSUS_EVERY: u32 = 9;
 
 /// Kinds of TCP sockets.

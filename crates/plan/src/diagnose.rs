@@ -306,7 +306,7 @@ fn full_interface(run: &RunReport, leaders: &[Leader<'_>]) -> Option<Finding> {
         let share = percent(blocked(most));
         format!("worker {} waits for it {share} of the time", most.name)
     } else if last.dropped_behind > STRAY_DROPS {
-        format!("it refused {} of them (tx_full)", percent(last.dropped_behind))
+        format!("it refused {} of the packets (tx_full)", percent(last.dropped_behind))
     } else {
         return None;
     };

@@ -162,12 +162,12 @@ fn polling(name: &str, room_ns: Option<f64>, limit_ns: f64, on: &Conditions) -> 
         }
         (_, Some(room)) => format!(
             "a wake-up of worker {name} takes up to {wake_up} (p99), and the p99 limit of {limit} \
-             leaves {}",
+             leaves room for only {}",
             Nanos(room.max(0.0))
         ),
         (_, None) => format!(
-            "the p99 latency is unknown, so worker {name} must not add a wake-up ({wake_up}, p99) \
-             to it under a limit of {limit}"
+            "the p99 latency is unknown, and a wake-up of worker {name} ({wake_up}, p99) might \
+             push it over the limit of {limit}"
         ),
     };
     let sentence = format!("{reason}: `{}`", policy.word());

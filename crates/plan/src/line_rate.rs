@@ -12,9 +12,10 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::Limit;
 use linerate_record::units::three_digits;
 
-/// Describes which cost of the bottleneck stage allows line rate, if `kpps` is the path's rate and
-/// nothing else limits it before. `None` if the path reaches line rate, or if line rate, bottleneck
-/// or costs are unknown.
+/// Describes how cheap the bottleneck stage must become for line rate or, if the stage alone cannot
+/// save enough, how cheap its worker must become. `kpps` is the path's rate, and nothing else is
+/// assumed to limit it. `None` if the path reaches line rate, or if line rate, bottleneck or costs
+/// are unknown.
 pub fn to_line_rate(run: &RunReport, kpps: f64) -> Option<String> {
     let share = kpps / run.line_rate_kpps?;
     let finding = run.finding.as_ref().filter(|finding| finding.limit == Limit::Processing)?;
@@ -38,7 +39,8 @@ pub fn to_line_rate(run: &RunReport, kpps: f64) -> Option<String> {
         )
     } else {
         format!(
-            "line rate allows worker {name} {allowed} of {whole} ticks/packet (`{stage}`: {part})"
+            "for line rate, worker {name} must take at most {allowed} ticks/packet, now {whole}, \
+             of which `{stage}` takes only {part}"
         )
     })
 }

@@ -70,9 +70,9 @@ impl fmt::Display for BucketLimit {
             )?;
         }
         f.write_str(
-            "; replay packets of more connections or hosts (unless a stage steers packets, RSS \
-             hashes addresses and TCP or UDP ports, or only addresses for tunnels and fragments), \
-             or split the stages over workers",
+            "; replay packets of more connections or hosts (unless a stage steers packets, the \
+             bucket is a hash of the addresses and, except for tunnels and fragments, of the TCP \
+             or UDP ports), or split the stages over workers",
         )
     }
 }

@@ -140,14 +140,14 @@ pub struct Shortfall {
     /// Smallest frame size at which the path sustains line rate, in bytes, FCS included.
     #[serde(serialize_with = "crate::finite")]
     pub holds_from_bytes: f64,
-    /// The same for the minimum frame size.
+    /// Capacity as a fraction of line rate at the minimum frame size.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line_at_shortest: f64,
 }
 
 impl Shortfall {
-    /// Returns the capacity as a fraction of line rate with frames of [`LONGEST_FRAME`] bytes, if
-    /// not even those reach line rate.
+    /// Returns the capacity as a fraction of line rate with frames of [`LONGEST_FRAME`] bytes;
+    /// `None` if the path sustains line rate with these frames.
     pub fn share_at_longest(&self) -> Option<f64> {
         let is_short = self.holds_from_bytes > LONGEST_FRAME;
         is_short.then(|| (LONGEST_FRAME + GAP_BYTES) / (self.holds_from_bytes + GAP_BYTES))

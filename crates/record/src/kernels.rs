@@ -180,28 +180,28 @@ pub struct Row {
     pub timing: Timing,
     /// Median core cycles per call over the rounds; `null` if unknown.
     pub cycles: Option<f64>,
-    /// Lower end of the 95 % interval of `cycles`.
+    /// Lower end of the 95 % interval of `cycles`; `null` if undetermined.
     pub cycles_low: Option<f64>,
-    /// Upper end of the 95 % interval of `cycles`.
+    /// Upper end of the 95 % interval of `cycles`; `null` if undetermined.
     pub cycles_high: Option<f64>,
     /// Median ticks of the timestamp counter per call over the rounds; `null` if not measured.
     pub ticks: Option<f64>,
-    /// Lower end of the 95 % interval of `ticks`.
+    /// Lower end of the 95 % interval of `ticks`; `null` if undetermined.
     pub ticks_low: Option<f64>,
-    /// Upper end of the 95 % interval of `ticks`.
+    /// Upper end of the 95 % interval of `ticks`; `null` if undetermined.
     pub ticks_high: Option<f64>,
     /// Number of rounds behind the row.
     pub n: u64,
-    /// Bytes per core cycle: `mean_bytes / cycles`.
+    /// Bytes per core cycle: `mean_bytes / cycles`; `null` if `cycles` is.
     pub bytes_per_cycle: Option<f64>,
     /// Name of the fastest bound in this case; `null` if no bound was timed.
     pub bound: Option<String>,
     /// Speed relative to the bound in the same rounds: the bound's time divided by the routine's.
-    /// Can exceed 1 where the bound is merely the best known routine.
+    /// Can exceed 1 where the bound is merely the best known routine. `null` without a bound.
     pub of_bound: Option<f64>,
-    /// Lower end of the 95 % interval of `of_bound`.
+    /// Lower end of the 95 % interval of `of_bound`; `null` if undetermined.
     pub of_bound_low: Option<f64>,
-    /// Upper end of the 95 % interval of `of_bound`.
+    /// Upper end of the 95 % interval of `of_bound`; `null` if undetermined.
     pub of_bound_high: Option<f64>,
     /// Why a value in the row is `null`; `null` if no applicable value is missing.
     pub reason: Option<String>,

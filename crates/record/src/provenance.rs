@@ -32,9 +32,9 @@ pub struct Provenance {
     /// Whether the processor is emulated, which makes counts exact and times meaningless; `null` if
     /// unknown.
     pub emulated: Option<bool>,
-    /// One-minute load average when the program started.
+    /// One-minute load average when the program started; `null` if unreadable.
     pub load_1min: Option<f64>,
-    /// Ticks of the timestamp counter per second.
+    /// Ticks of the timestamp counter per second; `null` if no ticks were read.
     pub ticks_per_s: Option<f64>,
     /// Whether the timestamp counter's rate is independent of the core clock; `null` if no ticks
     /// were read, and in records before version 1.4.

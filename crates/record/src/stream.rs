@@ -290,12 +290,12 @@ pub struct StreamMethod {
 }
 
 impl StreamReport {
-    /// Returns the point that the findings explain.
+    /// Returns the point that the findings explain; `None` if no point was measured.
     pub fn explained(&self) -> Option<&StreamPoint> {
         self.points.get(usize::try_from(self.explained?).ok()?)
     }
 
-    /// Returns the fastest point.
+    /// Returns the fastest point; `None` if no point was measured.
     pub fn fastest(&self) -> Option<&StreamPoint> {
         let rate = |point: &&StreamPoint| point.gbps.as_number().unwrap_or(0.0);
         self.points.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))
@@ -303,8 +303,8 @@ impl StreamReport {
 
     /// Returns the point with the smallest fixed buffer whose throughput is within `slack` (0 to 1)
     /// of the fastest, among the points with the same message size and number of connections as the
-    /// explained one, and with equal buffers at both ends. A point that loses more than `slack` of
-    /// its datagrams is not large enough.
+    /// explained one, and with equal buffers at both ends. Excludes points that lose more than
+    /// `slack` of their datagrams. `None` if no point with a fixed buffer is fast enough.
     pub fn enough_buffer(&self, slack: f64) -> Option<&StreamPoint> {
         let explained = self.explained()?;
         let is_alike = |point: &&StreamPoint| {

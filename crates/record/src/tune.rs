@@ -28,7 +28,7 @@ pub struct Candidate {
     pub mapping: String,
     /// Packets per burst.
     pub burst: u32,
-    /// Kernels that the workers call, as in [`RunReport::kernels`].
+    /// Kernels that the workers call, as in [`RunReport::kernels`]; `null` in older records.
     pub kernels: Option<String>,
     /// Rate predicted before any candidate ran, in kpps.
     pub predicted_kpps: Figure,

@@ -146,8 +146,9 @@ impl Observation {
     /// because it has a socket on an interface that received them: it used less CPU time per packet
     /// than any program needs.
     pub fn leaves_packets_unread(&self) -> bool {
-        /// CPU time per packet in seconds that no program gets below; batches out of a ring that is
-        /// mapped into memory take about 20 ns per packet.
+        /// Lower bound on the CPU time per packet of any program, in seconds. A program that used
+        /// less cannot have read the packets. Reading batches from a ring that is mapped into
+        /// memory takes about 20 ns per packet.
         const LEAST_S: f64 = 5e-9;
         let Some(count) = self.packets.as_ref().filter(|count| count.packets > 0) else {
             return false;
@@ -168,12 +169,13 @@ impl Observation {
     }
 
     /// Returns the number of datagrams that were dropped because the memory of all UDP sockets had
-    /// reached its limit (net.ipv4.udp_mem). Some kernels count them only as dropped packets with
-    /// a reason, on the entire machine, with those of TCP: of these, only as many are included as
-    /// the program's sockets dropped without being counted by UDP.
+    /// reached its limit (net.ipv4.udp_mem). Some kernels have no counter for them: they appear
+    /// only in the count of the drop reason PROTO_MEM, which covers the entire machine and TCP as
+    /// well. Of that count, this includes no more than the program's sockets dropped in excess of
+    /// what UDP counted.
     pub fn out_of_udp_memory(&self) -> u64 {
-        /// Minimum ratio of UDP's counts to the drops of the program's sockets at which UDP counts
-        /// all of them.
+        /// Minimum ratio of the drops that UDP counted to those that the program's sockets counted.
+        /// From this ratio on, UDP is assumed to have counted all of them.
         const COUNTED: f64 = 0.9;
         let counts = ["Udp.MemErrors", "Udp6.MemErrors"];
         let sum = |names: &[&str]| -> u64 {
@@ -359,7 +361,7 @@ impl PacketCount {
 
     /// Returns the mean number of bytes that a packet occupies on an Ethernet link:
     /// [`Self::frame_bytes`] plus preamble, start-of-frame delimiter, FCS and inter-frame gap (IEEE
-    /// 802.3).
+    /// 802.3). `None` if bytes or packets were not counted.
     pub fn wire_bytes(&self) -> Option<f64> {
         const AROUND: f64 = 24.0;
         Some(self.frame_bytes()? + AROUND)

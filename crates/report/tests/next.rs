@@ -61,8 +61,8 @@ fn below_line_rate_the_cost_that_the_bottleneck_may_have_is_given() {
                     739; look inside: linerate profile -- linerate run TUNED.toml";
     assert!(near.contains(expected), "{near}");
     let far = joined(&of_tune(false, |report| set_line(report, 10.0)));
-    let expected = "then line rate allows worker 0.1 376 of 3760 ticks/packet (`gre_encap`: \
-                    739)";
+    let expected = "then for line rate, worker 0.1 must take at most 376 ticks/packet, now 3760, \
+                    of which `gre_encap` takes only 739";
     assert!(far.contains(expected) && !far.contains("look inside"), "{far}");
     let reached = of_tune(true, |report| set_line(report, 0.9));
     assert!(!reached.contains("\nthen "), "{reached}");

@@ -40,7 +40,7 @@ pub enum Target {
         host: String,
         /// Its port.
         port: u16,
-        /// Its token.
+        /// Its token; `None` if it requires none.
         token: Option<String>,
     },
 }

@@ -23,7 +23,7 @@ const LOAD_SECONDS_MAX: f64 = 60.0;
 /// warm, and clock frequencies have settled.
 const LOAD_WARM_UP_SECONDS: f64 = 0.06;
 
-/// Interval at which a measurement that is about to start looks whether its load runs.
+/// Interval at which a measurement that is about to start checks whether its load is running.
 const LOOK_UP: Duration = Duration::from_millis(1);
 
 /// A path with typical packet work, which reads every header and sums every byte.

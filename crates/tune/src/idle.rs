@@ -27,8 +27,8 @@ pub(crate) const SECONDS: f64 = ROUNDS as f64 * 2.0 * ROUND_SECONDS;
 /// Number of wake-ups to time. Their p99 has four samples above it.
 const WAKE_UPS: usize = 400;
 
-/// Fraction of the run for which a worker waited for its CPU, from which other threads count as
-/// users of this CPU.
+/// If a worker waited for its CPU for more than this fraction of the run, other threads count as
+/// users of the CPU.
 const SHARED: f64 = 0.05;
 
 /// Proposes idle policies for the mapping of `path` at its rate, from `run`, in which all workers
@@ -234,8 +234,8 @@ fn recorded(worker: &Worker, proposal: &Proposal) -> WorkerIdle {
     }
 }
 
-/// Minimum rate relative to polling. At a given rate, the rest is lost packets; a smaller
-/// difference is the time between the ends of the rounds.
+/// Minimum rate of processed packets relative to polling; below it, the policies lose packets and
+/// are rejected. Smaller differences are end effects of the runs.
 const KEPT: f64 = 0.999;
 
 /// Returns whether a comparison shows that the policies save CPU time, at the same rate and within

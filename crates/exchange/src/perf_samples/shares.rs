@@ -27,10 +27,11 @@ const SEED: u64 = 0x7065_7266;
 const METHOD: &str = "samples in the function, weighted by their periods / all samples";
 const NO_PACKETS: &str = "perf counts no packets";
 
-/// Returns a time that hardly any two samples of a thread are closer together than, in nanoseconds:
-/// the CPU time per sample. Longer gaps include time off the CPU.
+/// Returns the CPU time per sample in nanoseconds: the time below which hardly any gap between two
+/// samples of a thread falls. Longer gaps include time off the CPU.
 pub(super) fn gap_ns(samples: &[Sample]) -> f64 {
-    /// Quantile that leaves out samples that follow a change of the period.
+    /// Quantile of the gaps that is returned: low, to exclude time off the CPU, but above the short
+    /// gaps after changes of the period.
     const LOW: f64 = 0.1;
     let mut last = HashMap::<u32, u64>::new();
     let mut gaps: Vec<u64> = samples

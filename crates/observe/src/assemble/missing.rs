@@ -92,8 +92,8 @@ pub(super) fn coarse_times(threads: &[Thread], tickless: &[u32]) -> Option<Unrea
     (!cpus.is_empty()).then(|| Unread {
         what: "run_time".to_owned(),
         reason: format!(
-            "on CPU {}, which is tickless (nohz_full), the kernel updates the run time of a thread \
-             that does not sleep only about once per second: its times may be wrong by up to 1 s",
+            "on CPU {}, which is tickless (nohz_full), the kernel updates a thread's run time only \
+             about once per second unless the thread sleeps: its times may be wrong by up to 1 s",
             cpus.join(", ")
         ),
         fix: Some("observe for at least 30 s (--time 30s)".to_owned()),
@@ -113,8 +113,8 @@ pub(super) fn determined(
             unread.push(Unread {
                 what: "requests".to_owned(),
                 reason: format!(
-                    "neither the segments nor the acknowledgments on the {connections} \
-                     connections of clients show whether a request or a reply came last"
+                    "neither segments nor acknowledgments show whether a request or a reply came \
+                     last (client connections: {connections})"
                 ),
                 fix: None,
             });
@@ -128,8 +128,8 @@ pub(super) fn refreshed_seldom(interface: &str, seconds: f64) -> Unread {
     Unread {
         what: "arrivals".to_owned(),
         reason: format!(
-            "{interface} refreshes its packet counters only about every {seconds:.1} s, so gaps \
-             between packets do not show"
+            "{interface} refreshes its packet counters only about every {seconds:.1} s, too seldom \
+             to detect gaps between packets"
         ),
         fix: None,
     }

@@ -3,9 +3,10 @@
 
 /// Copies to choose from, in bytes. The last one is the largest that a sample can have.
 pub(super) const COPIES: [u32; 4] = [super::STACK_BYTES, 16 << 10, 32 << 10, 63 << 10];
-/// Minimum number of samples to conclude anything from.
+/// Minimum number of chains; with fewer, the default copy is kept.
 const LEAST: u64 = 15;
-/// Minimum fraction of the chains that a copy completes, of those that the largest one completes.
+/// Number of chains that the chosen copy must complete, as a fraction of those that the largest
+/// copy completes.
 const MOST: f64 = 0.9;
 
 /// Number of chains by the smallest copy that completes them, and of those that none completes.

@@ -9,10 +9,11 @@ use super::{ProfileRequest, ProfileTarget, STACK_TICK};
 use linerate_linux::monotonic_ns;
 use linerate_machine::Root;
 
-/// By how much less often is sampled with each copy, so that copying takes hardly more time.
+/// Divisors of the sampling rate, one for each of [`COPIES`], so that larger copies take hardly
+/// more time.
 const RARER: [u64; 4] = [1, 1, 2, 4];
 const LEAST_RATE: u64 = 97;
-/// Rate and length of the probe. A rate that is no multiple of timer rates.
+/// Sampling rate and length of the probe. The rate is not a multiple of timer rates.
 const RATE: u64 = 397;
 const NS: u64 = 100_000_000;
 

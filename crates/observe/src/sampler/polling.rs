@@ -225,13 +225,16 @@ const MIN_SLICES: usize = 16;
 pub(super) const MAX_ASLEEP: f64 = 0.05;
 /// Number of slices merged to check whether packets are counted late.
 const MERGED: usize = 4;
-/// Minimum coefficient of variation of the load.
+/// Minimum coefficient of variation of the load; with less, work and polling cannot be separated.
 const MIN_SPREAD: f64 = 0.1;
-/// Maximum deviation from linearity, expressed as a busy share.
+/// Maximum deviation of shares from a linear function of the load, expressed as a busy share. If a
+/// significant deviation exceeds it, the cost per packet is not constant.
 const MAX_BEND: f64 = 0.05;
-/// Maximum ratio between the bounds of the cost.
+/// Maximum ratio between the upper and the lower bound of the cost. If it is exceeded, the thread
+/// does more than process the counted packets.
 const MAX_APART: f64 = 1.35;
-/// Maximum ratio between the ends of the cost interval.
+/// Maximum ratio between the ends of the cost interval; a wider one is rejected unless that of the
+/// busy share is narrow ([`MAX_BUSY_WIDTH`]).
 const MAX_WIDTH: f64 = 2.0;
 /// Maximum width of the interval of the busy share, for use if the interval of the cost per packet
 /// is wider than [`MAX_WIDTH`]: the headroom of a mostly idle thread can be known even if its cost

@@ -11,8 +11,8 @@ use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
 
-/// Number of lists in a row from which a socket must be missing. One is not enough, because the
-/// kernel may skip sockets if others are closed while it writes a long list.
+/// Number of consecutive lists from which a socket must be missing to count as closed. One is not
+/// enough, because the kernel may skip sockets if others are closed while it writes a long list.
 const ABSENCES: u32 = 2;
 
 /// Returns the sockets of a protocol, and whether the list is complete; `None` if the kernel lists

@@ -125,7 +125,7 @@ impl Neighbours {
     }
 
     /// Begins the next window. Forgets sockets that have been closed: the kernel may leave out an
-    /// open one, but hardly from two lists in a row.
+    /// open one, but hardly ever from two consecutive lists.
     pub(super) fn begin_window(&mut self, root: &Root) {
         let Self { lists, .. } = self;
         if lists.iter().all(|list| !list.is_empty()) {

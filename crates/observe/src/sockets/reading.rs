@@ -64,8 +64,8 @@ impl Last {
     /// `clock_ms` is the length of the kernel's clock tick, in which it counts these times: data
     /// that is `n` ticks old arrived between `n - 1` and `n + 1` ticks ago.
     pub(super) fn of(tcp: &TcpInfo, clock_ms: f64) -> Self {
-        /// Data that arrived at least this long ago has waited longer than a program that has time
-        /// takes from one read to the next.
+        /// Longest time that a program that keeps up takes from one read to the next. Data that
+        /// arrived longer ago was left waiting.
         const AGO_MS: f64 = 4.0;
         let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
         let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;

@@ -292,7 +292,8 @@ fn note(ticks: &mut BTreeMap<u32, Pending>, turns: &Turns, socket: &Watched, is_
 /// Returns whether a connection carries data in one direction only. A large first request without a
 /// reply yet does not count.
 fn is_stream(socket: &Watched) -> bool {
-    /// Bytes of a large first request.
+    /// Maximum number of bytes of a first request; a connection that carried more in one direction
+    /// may be a stream.
     const REQUEST: u64 = 65_536;
     let tcp = socket.tcp();
     let (less, more) =

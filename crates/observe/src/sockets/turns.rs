@@ -151,9 +151,11 @@ fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) ->
 /// Returns whether one end sends many segments for each one from the other, so that they cannot be
 /// requests and replies.
 pub(super) fn is_one_way(readings: &[Reading]) -> bool {
-    /// Minimum number of segments from one end; large requests or replies have fewer.
+    /// Minimum number of segments from the busier end for the connection to count as one-way;
+    /// large requests or replies have fewer.
     const SEGMENTS: u32 = 10;
-    /// Minimum ratio to the segments from the other end; above that of large requests or replies.
+    /// Minimum ratio of these segments to those from the other end; higher than with large requests
+    /// or replies.
     const RATIO: u32 = 20;
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return false };
     let received = last.received.wrapping_sub(first.received);

@@ -7,8 +7,8 @@ use linerate_linux::network::{Network, UnixSocket};
 use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::BTreeMap;
 
-/// Number of lists in a row from which a closed socket is missing. The kernel may leave out an open
-/// one if others are closed while it writes a list.
+/// Number of consecutive lists from which a socket must be missing to count as closed. The kernel
+/// may leave out an open one if others are closed while it writes a list.
 const ABSENCES: u32 = 2;
 
 /// The sockets, by inode.

@@ -157,7 +157,8 @@ struct Node {
     is_input: bool,
 }
 
-/// Nodes that poll, but for packets that other nodes have already received, or for packets to send.
+/// Polling nodes that do not count as inputs, because the packets that they poll for were already
+/// received by other nodes or are to be sent.
 const NO_INPUTS: [&str; 2] = ["crypto-dispatch", "session-queue"];
 
 /// Share of the packets of the busiest thread below which a thread is not a worker. VPP's main
@@ -176,7 +177,7 @@ fn vpp_workers(report: &StrandsReport) -> (Vec<&StrandCounts>, Vec<String>) {
     let (workers, others): (Vec<_>, Vec<_>) = report.strands.iter().partition(is_worker);
     let with_packets = others.iter().filter(|strand| most(strand).is_some_and(|n| n > 0));
     let names: Vec<String> = with_packets.map(|strand| strand.label()).collect();
-    let note = format!("omitted, because they handled hardly any packets: {}", names.join(", "));
+    let note = format!("threads omitted for handling hardly any packets: {}", names.join(", "));
     (workers, if names.is_empty() { Vec::new() } else { vec![note] })
 }
 
@@ -347,7 +348,8 @@ fn is_cpu(strand: &StrandCounts) -> bool {
     strand.cpu.is_some() || name == "system wide" || is_place
 }
 
-/// CPU time in CPUs that the error of its accounting, and of the wall time, may add.
+/// Allowance for errors in CPU time and wall time, in CPUs. It is subtracted before rounding the
+/// number of CPUs up to a number of threads.
 const CPUS_ERROR: f64 = 0.05;
 
 /// Derives a sketch with one stage per group of threads whose names differ only in a trailing
@@ -423,8 +425,10 @@ enum Cost {
 /// the cost from the record, multiplied by `scale`; otherwise it is all of its CPU time, provided
 /// that it sleeps when it has no work.
 fn cost(thread: &ThreadActivity, packets: f64, scale: f64) -> Cost {
-    /// Minimum fraction of time on a CPU and asleep: more than the error of kernel accounting.
+    /// Minimum fraction of time on a CPU; a thread below it has no cost.
     const RUNS: f64 = 0.01;
+    /// Minimum fraction of time asleep, above the error of kernel accounting; a thread below it may
+    /// be polling, so its cost is unknown.
     const SLEEPS: f64 = 0.05;
     if let Some(ns) = thread.cost_ns.as_number() {
         return if ns > 0.0 { Cost::PerPacket(ns * scale) } else { Cost::None };

@@ -104,7 +104,8 @@ fn lost_where(ledger: &PacketLedger) -> Figure {
     }
 }
 
-/// Returns the thread with the highest demand for CPU time; ties go to the lowest thread ID.
+/// Returns the thread with the highest demand for CPU time; ties go to the lowest thread ID. `None`
+/// without threads.
 pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
         a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))

@@ -24,8 +24,8 @@ pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
     }
 }
 
-/// Returns path and value of the first part of `written` that was read as `unknown`. Fields that
-/// were ignored or that have been added while reading do not count.
+/// Returns path and value of the first part of `written` that was read as `unknown`, if any. Fields
+/// that were ignored or that have been added while reading do not count.
 fn replaced<'a>(written: &'a Value, read: &Value, path: &str) -> Option<(String, &'a Value)> {
     match (written, read) {
         (Value::Object(written), Value::Object(read)) => read.iter().find_map(|(name, read)| {

@@ -151,7 +151,7 @@ impl PacketLedger {
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())
     }
 
-    /// Returns the largest loss that may include the program's packets.
+    /// Returns the largest loss that may include the program's packets; `None` if nothing was lost.
     pub fn largest(&self) -> Option<Place<'_>> {
         self.lost_places().max_by_key(|place| place.packets)
     }

@@ -61,13 +61,13 @@ pub struct InterfaceCounts {
     pub name: String,
     /// Driver: `virtio_net`, `veth`; `null` if unknown.
     pub driver: Option<String>,
-    /// MTU in bytes.
+    /// MTU in bytes; `null` if the kernel does not report it.
     pub mtu: Option<u32>,
     /// Link speed in bits per second; `null` if the driver does not report it.
     pub link_bits_per_s: Option<f64>,
-    /// Number of receive queues.
+    /// Number of receive queues; `null` if the kernel does not report it.
     pub rx_queues: Option<u32>,
-    /// Number of transmit queues.
+    /// Number of transmit queues; `null` if the kernel does not report it.
     pub tx_queues: Option<u32>,
     /// RPS (receive packet steering) CPU masks by queue; non-zero masks only.
     pub rps_masks: Vec<String>,
@@ -189,7 +189,8 @@ pub struct SocketCounts {
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
     /// ID of the process that has the socket open. If several have a listening or UDP socket open,
-    /// the one that demands most CPU time or, if none of them demands much, idles least.
+    /// the one that demands the most CPU time or, if none of them demands much, the one that is
+    /// idle the least.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,

@@ -3,18 +3,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Local ports that connections of the program's network namespace are given, and how many of them
-/// ended connections may still keep.
+/// Range of local ports for connections from the program's network namespace, and how many closed
+/// connections may still hold one of these ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LocalPorts {
     /// First and last port of the range (`net.ipv4.ip_local_port_range`).
     pub range: [u16; 2],
-    /// TCP connections in TIME_WAIT at the end of the window, those that other programs closed
-    /// included.
+    /// TCP connections in TIME_WAIT at the end of the window, including those that other programs
+    /// closed.
     pub time_wait: u64,
-    /// Value of `net.ipv4.tcp_tw_reuse`: with 1, the ports of connections in TIME_WAIT are used
-    /// again after a second; with 2, those to the loopback interface are; `null` if unreadable.
+    /// Value of `net.ipv4.tcp_tw_reuse`: with 1, the ports of connections in TIME_WAIT are reused
+    /// after a second; with 2, only those of connections over the loopback interface are; `null`
+    /// if unreadable.
     pub reuse: Option<u8>,
 }
 

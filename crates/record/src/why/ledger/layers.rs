@@ -267,7 +267,10 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     let Some(program) = observation.program.as_ref().and_then(ProgramCounts::of_packets) else {
         let count = observation.packets.as_ref()?;
         if observation.leaves_packets_unread() {
-            let why = format!("too little CPU time to have read the {}", count.counter);
+            let why = format!(
+                "the program used too little CPU time to have read the packets in {}",
+                count.counter
+            );
             return Some(row(Layer::Program, name, None, &why, Vec::new()));
         }
         return Some(row(Layer::Program, name, Some(count.packets), &count.counter, Vec::new()));
