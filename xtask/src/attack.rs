@@ -194,7 +194,7 @@ fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path
             let place = folder.join(number.to_string());
             let why = match call.run(&place, program) {
                 Ok(done) => judge::judge(&call, &done),
-                Err(why) => Some(format!("it could not be run: {why}")),
+                Err(why) => Some(format!("the call could not be run: {why}")),
             };
             match why {
                 None => drop(fs::remove_dir_all(&place)),
@@ -215,7 +215,8 @@ fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path
     found.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Time limit of a call; none takes this long, even on a busy machine.
+/// Time limit of a call, after which it is killed and reported as a finding. No sound call takes
+/// this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[cfg(test)]

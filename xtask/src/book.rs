@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<(), String> {
 pub(crate) fn check() -> Outcome {
     match output(program("mdbook", &["--version"])) {
         Ok(_) => run().into(),
-        Err(_) => Outcome::Skipped("mdbook is not installed: cargo install mdbook".to_owned()),
+        Err(_) => Outcome::Skipped("mdbook is not installed; try: cargo install mdbook".to_owned()),
     }
 }
 

@@ -337,7 +337,10 @@ fn page(tried: &[Tried]) -> String {
             page.push_str("none\n");
             continue;
         }
-        page.push_str("| kernel | evidence | truth | program | hottest function | sentence |\n");
+        page.push_str(
+            "| kernel | evidence | known bottleneck | answer for the program | answer for the \
+             hottest function | sentence |\n",
+        );
         page.push_str("|---|---|---|---|---|---|\n");
         for row in rows {
             let _ = writeln!(page, "{}", row.row());

@@ -218,7 +218,7 @@ struct Report {
     is_earlier: bool,
     skipped: usize,
     lines: Vec<String>,
-    /// Cause of a failure, if the log shows it.
+    /// Message about a failure, with lines of the log; `None` if the step passed or has no log.
     cause: Option<String>,
 }
 
@@ -345,7 +345,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
 fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
     log_to(log.and_then(|log| File::create(log).ok()));
     let outcome = std::panic::catch_unwind(step.run)
-        .unwrap_or_else(|_| Outcome::Failed("it panicked".to_owned()));
+        .unwrap_or_else(|_| Outcome::Failed("the step panicked".to_owned()));
     log_to(None);
     unchanged::keep(step, &outcome);
     outcome

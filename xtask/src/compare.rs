@@ -50,7 +50,8 @@ struct Pair {
 
 /// Time limit for a command in seconds.
 const LIMIT_S: &str = "600";
-const HOW: &str = "compare FILE [--grouped], or compare FILE PAIRS FIGURE,... BEFORE AFTER";
+const HOW: &str = "usage: cargo xtask compare FILE [--grouped], or cargo xtask compare FILE PAIRS \
+                   FIGURE,... BEFORE AFTER";
 
 /// Parses the arguments of `compare`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
@@ -176,7 +177,7 @@ fn pairs(text: &str) -> Result<Vec<Pair>, String> {
             after: after.parse().ok()?,
         })
     };
-    text.lines().map(|line| pair(line).ok_or_else(|| format!("not a pair: `{line}`"))).collect()
+    text.lines().map(|line| pair(line).ok_or_else(|| format!("invalid pair: `{line}`"))).collect()
 }
 
 fn group(figure: &str) -> &str {

@@ -24,7 +24,8 @@ const BUILD: &str = "build/counts";
 const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns \
                       -Wall -Wextra -Wconversion -Werror";
 /// Maximum number of instructions that pass a call's arguments: the instructions outside the
-/// kernels in excess of those for a call to an empty function.
+/// kernels in excess of those for a call to an empty function. If there are more, the kernel has
+/// called another function, and counting fails.
 const CALLER: u64 = 8;
 
 /// A kind of call: function, size and offsets.
@@ -83,7 +84,7 @@ impl Counts {
         self.variants.iter().rfind(is_selected).map(|v| v.name.as_str())
     }
 
-    /// Returns one variant's instruction count divided by another's.
+    /// Returns one variant's instruction count divided by another's; `None` if either is missing.
     fn ratio(&self, of: &str, to: &str, function: &str, bytes: u64, offsets: u64) -> Option<f64> {
         let of = self.count(of, function, bytes, offsets)?.all;
         let to = self.count(to, function, bytes, offsets)?.all;

@@ -125,10 +125,10 @@ linerate finds out why packet software misses line rate, and fixes it.
     linerate tune edge.toml  find the bottleneck of the path, and a better mapping
     linerate doctor          what this machine can measure, and what unlocks the rest
 
-The program is statically linked: copy it to any directory of PATH. `linerate --help` lists the
-commands, `linerate COMMAND --help` describes every option with examples, and `man linerate` has the
-same, if the manual pages are installed (in the archive, they are in man1, and the completions of
-shells in completions).
+The program is statically linked: copy it to any directory in PATH. `linerate --help` lists the
+commands, and `linerate COMMAND --help` describes all options, with examples. The manual pages
+(`man linerate`) have the same text; in the archive, they are in man1, and the shell completions are
+in completions.
 
 Licence: MIT or Apache-2.0, at your option.
 ";

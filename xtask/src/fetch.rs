@@ -67,8 +67,8 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
 fn download(archive: &Path) -> Result<(), String> {
     let by_hand = || {
         format!(
-            "requires apt on Debian or a derivative; without apt, put {LWIP_ARCHIVE} from Debian's \
-             source package `lwip` into {FOLDER} and run this again"
+            "the download requires apt on Debian or a derivative; without apt, put {LWIP_ARCHIVE} \
+             from Debian's source package `lwip` into {FOLDER} and run this again"
         )
     };
     let uris = output(program("apt-get", &["download", "--print-uris", LWIP_PACKAGE]));

@@ -49,7 +49,7 @@ struct Row {
     io: String,
     /// Frame size without FCS, in bytes; `None` if the packets' bytes are not touched.
     bytes: Option<u32>,
-    /// Ratio to be reached.
+    /// Ratio of linerate's rate to testpmd's that is to be reached.
     goal: f64,
     /// Packets per second of linerate and of testpmd, by round.
     rates: [Vec<f64>; 2],
@@ -89,8 +89,8 @@ impl Row {
     }
 }
 
-/// Share of the offered packets above which a forwarder forwards all of them, within the accuracy
-/// of two counters that are read one after the other.
+/// Share of the offered packets above which a forwarder counts as forwarding all of them, so that
+/// the sender is the limit. Below 1, because the two counters are read one after the other.
 const ALL: f64 = 0.97;
 
 /// Whether a goal was reached, in the order of the table.
@@ -166,7 +166,7 @@ fn order(random: &mut Random) -> [usize; 2] {
 /// Formats the table.
 fn page(mut rows: Vec<Row>) -> String {
     rows.sort_by_key(Row::verdict);
-    let mut text = "| packets by | bytes | linerate, Mpps | testpmd, Mpps | linerate / testpmd | \
+    let mut text = "| I/O | bytes | linerate, Mpps | testpmd, Mpps | linerate / testpmd | \
                     goal | verdict | sender, Mpps | rounds |\n\
                     |---|---:|---:|---:|---:|---:|---|---:|---:|\n"
         .to_owned();

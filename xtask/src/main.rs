@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
-  ci [--fast] [--again] [NAME...]
+  ci [--fast] [--again] [--list] [NAME...]
                 run all checks of CI, or the steps whose names contain one of NAME; --fast skips
                 steps that take minutes; --again runs steps even if their inputs have not changed
                 since they passed; --list only lists the steps
@@ -45,8 +45,8 @@ usage: cargo xtask COMMAND
                 run the accuracy suite, or the named programs, at the size for CI; --full uses the
                 size of the published figures
   attack [--full] [--seed N] [CLASS...]
-                call the program in hostile ways: a few calls of each class, or of the named
-                classes; --full runs all calls and many random ones
+                run `linerate` on hostile inputs and in hostile environments: a few calls of each
+                class, or of the named classes; --full runs all calls and many random ones
   bound [--repeats N] [--seed S] [--seconds N] [--sw] [--linerate FILE] [KERNEL...]
                 test how `linerate profile` classifies kernels with known bottlenecks, from samples
                 alone and with simulation, and print how often it was right; --sw skips the
@@ -54,11 +54,13 @@ usage: cargo xtask COMMAND
   book          build the book from docs/ into target/book with mdBook, and check its links
   book rewrite  the preprocessor that mdBook runs
   compare FILE [--grouped]
-                print the ratios of stored pairs by figure, or by group of figures
+                print the median ratios (after / before) of stored pairs, for each figure or for
+                each group of figures
   compare FILE [PAIRS FIGURE,... BEFORE AFTER]
-                run two commands in pairs, in random order, and store their figures. FIGURE is the
-                end of a figure's name if the commands print a record, or a column number if they
-                print a table; {seed} in a command is replaced by the number of the pair
+                run the commands BEFORE and AFTER in PAIRS pairs, each in random order, and store
+                their figures. FIGURE is the end of a figure's name if the commands print a record,
+                or a column number if they print a table; {seed} in a command is replaced by the
+                number of the pair
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
                 pages, a Debian and an RPM package in target/packages, and test them in bare
                 root directories; needs rustup targets and cross compilers, and names those that
@@ -79,14 +81,15 @@ usage: cargo xtask COMMAND
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   lab linux-7455
-                build Linux for the MPC7455 and check the kernels' port in it
+                build Linux for the MPC7455 and check the Linux port of our C kernels in it
   lab pmu [--brief|--print]
                 read counters from PMU registers, on boards without an operating system and in
                 guests with the modules of kmod; --brief repeats less often; --print prints the
                 results for docs/results/pmu.md
   lab vector-context [--brief]
-                compare schemes for vector registers on a bare MPC7455, and print the tables of
-                docs/results/vector-context.md; --brief checks only and prints no tables
+                compare schemes for sharing vector registers on an emulated MPC7455 without an
+                operating system, and print the tables of docs/results/vector-context.md; --brief
+                checks only and prints no tables
   live [--rounds N] [--seed S] [--linerate FILE]
                 compare the forwarding rate of a live path with that of DPDK's testpmd, on the same
                 veth pairs, as root, and print a table
@@ -104,13 +107,14 @@ usage: cargo xtask COMMAND
                 --check compares instead; --limit is the time limit per command (default 60)
   why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
       [SEED...]
-                test `linerate why` on bottlenecks with known causes in real programs, and print
-                how often it was right; --settings includes seeds that change system-wide settings,
-                which are restored; --keep stores the runs
+                test `linerate why` on real programs with planted bottlenecks, and print how often
+                it was right. SEED is the ID of a bottleneck in lab/why/seeds.toml; --seed S sets
+                the random parameters; --settings includes bottlenecks that change system-wide
+                settings, which are restored; --keep stores the runs
   why --kept FOLDER
-                print how often it was right in stored runs
-  fetch lwip    download lwIP's source for native/ports, for `linerate tcp`, and for `linerate
-                kernels`, which then measures lwIP's checksum too
+                print how often `linerate why` was right in stored runs, by its current rules
+  fetch lwip    download lwIP's source for native/ports and for `linerate kernels`, which then
+                measures lwIP's checksum too, and build it for `linerate tcp`
 ";
 
 /// A command. The error says why it failed.

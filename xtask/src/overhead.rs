@@ -65,7 +65,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     };
     let linerate = linerate.display().to_string();
     println!(
-        "| program watched | by | tool's CPU time, % of one CPU | throughput lost, % |\n\
+        "| program watched | tool | tool's CPU time, % of one CPU | throughput lost, % |\n\
          |---|---|---|---|"
     );
     for program in PROGRAMS {
@@ -139,7 +139,7 @@ fn row(watched: &Watched, tool: Tool, place: usize, rounds: &[Round]) -> String 
         let Estimate { value, low, high, .. } = estimate;
         let _ = match low.is_finite() && high.is_finite() {
             true => write!(row, " {value:.2} ({low:.2} to {high:.2}) |"),
-            false => write!(row, " {value:.2} (too few rounds) |"),
+            false => write!(row, " {value:.2} (no interval: too few rounds) |"),
         };
     }
     row + "\n"

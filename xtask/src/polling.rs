@@ -32,7 +32,7 @@ struct Poller {
     /// Maximum packet rate to send in packets per second, slightly below what the program or the
     /// sender can do.
     most: f64,
-    /// Whether another program competes for its CPU.
+    /// Whether another program competes for the poller's CPU.
     has_neighbor: bool,
 }
 
@@ -167,7 +167,8 @@ fn page(rows: &[Row]) -> String {
                     |---|---|---:|---:|---:|---:|---:|---:|---|\n"
         .to_owned();
     for row in rows {
-        let verdict = ["outside its interval", "cannot tell", "right", "no truth"];
+        let verdict =
+            ["own clock outside the interval", "cannot tell", "right", "no own clock to compare"];
         let none = || "-".to_owned();
         let of_truth =
             |of: fn(Truth) -> f64| row.truth.map_or_else(none, |truth| format!("{:.0}", of(truth)));
@@ -318,9 +319,9 @@ fn profile(
     let json = output(program(&linerate.display().to_string(), &words))?;
     let record: Value = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
     let body = record.get("body").unwrap_or(&record);
-    let threads = body["threads"].as_array().ok_or("no threads")?;
+    let threads = body["threads"].as_array().ok_or("the profile has no threads")?;
     // In testpmd, the polling thread is the one with the most samples.
-    let thread = threads.first().ok_or("no threads")?;
+    let thread = threads.first().ok_or("the profile has no threads")?;
     let figure = |name: &str| {
         let of = |end: &str| thread[name][end].as_f64();
         of("value").map(|value| {
@@ -340,7 +341,7 @@ fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
     output(program("perf", &record))?;
     let words = ["report", "-i", &data, "--stdio", "-q", "--sort", "symbol", "-g", "none"];
     let text = String::from_utf8_lossy(&output(program("perf", &words))?).into_owned();
-    let line = text.lines().find(|line| line.contains('%')).ok_or("nothing")?;
+    let line = text.lines().find(|line| line.contains('%')).ok_or("no function")?;
     // Empty columns, such as that of the branch predictor's history, are `-`.
     let words = line.split_whitespace().filter(|word| *word != "-");
     Ok(format!("`{}`", words.collect::<Vec<_>>().join(" ")))

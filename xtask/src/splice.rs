@@ -52,7 +52,8 @@ const COMPARED: &str = "l1d_misses ";
 /// routines of a stack.
 const PRESENT: [&str; 5] = ["L1  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
 
-/// Maximum relative difference in the compared counts between two compilers.
+/// Maximum relative difference between the compared counts on a page and now, as it occurs between
+/// two compilers; a larger one fails the check.
 const TOLERANCE: f64 = 0.05;
 
 /// Time limit for a command, in minutes.
@@ -355,11 +356,17 @@ fn compare(text: &str, now: &str) -> Result<(), String> {
     }
     let (then, now) = (counts(text), counts(now));
     if then.len() != now.len() || (then.is_empty() && !is_there(text).contains(&true)) {
-        return Err(format!("rows of {COMPARED}: {} on the page, {} now", then.len(), now.len()));
+        return Err(format!(
+            "rows that begin with `{COMPARED}`: {} on the page, {} now",
+            then.len(),
+            now.len()
+        ));
     }
     let differs = |(then, now): &(f64, f64)| (now / then - 1.0).abs() > TOLERANCE;
     match then.into_iter().zip(now).find(differs) {
-        Some((then, now)) => Err(format!("{COMPARED}: {then} on the page, {now} now")),
+        Some((then, now)) => {
+            Err(format!("row that begins with `{COMPARED}`: {then} on the page, {now} now"))
+        }
         None => Ok(()),
     }
 }

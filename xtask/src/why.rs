@@ -135,8 +135,8 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
     }
 }
 
-/// Seeds for CI, whose causes are least obscured by other work on the machine: a limiter, waiting
-/// for a peer, a sender with nothing to send, an idle server.
+/// Seeds for CI, whose causes are least obscured by other work on the machine: a sender with
+/// nothing to send, a rate limiter, waiting for a peer, and an idle server without a fault.
 const BRIEFLY: [&str; 4] = ["11", "12", "13", "n1"];
 
 /// Runs a few seeds once each, without privileges: checks that `why` detects causes that no other

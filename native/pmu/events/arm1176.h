@@ -77,7 +77,7 @@
 	E(PROC_RET_EXEC_PRED_INCORRECT, 0x026, \
 	  "Returns executed with a mispredicted target.")
 
-/* LR_ARM1176_ and the name: the code. */
+/* LR_ARM1176_NAME is the code of the event NAME. */
 #define LR_ARM1176_CODE(name, code, prose) LR_ARM1176_##name = code,
 enum lr_arm1176_event { LR_ARM1176_EVENTS(LR_ARM1176_CODE) };
 #undef LR_ARM1176_CODE

@@ -154,7 +154,7 @@
 	E(SW_INCR, 0x000, \
 	  "Writes to the software increment register: an event triggered by software.")
 
-/* LR_ARMV8_ and the name: the code. */
+/* LR_ARMV8_NAME is the code of the event NAME. */
 #define LR_ARMV8_CODE(name, code, prose) LR_ARMV8_##name = code,
 enum lr_armv8_event { LR_ARMV8_EVENTS(LR_ARMV8_CODE) };
 #undef LR_ARMV8_CODE

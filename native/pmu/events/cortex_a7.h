@@ -107,7 +107,7 @@
 	  "Reads served by another core's cache in the cluster, rather than by the L2 cache or " \
 	  "external memory. Each counts once, regardless of the number of beats.")
 
-/* LR_CORTEX_A7_ and the name: the code. */
+/* LR_CORTEX_A7_NAME is the code of the event NAME. */
 #define LR_CORTEX_A7_CODE(name, code, prose) LR_CORTEX_A7_##name = code,
 enum lr_cortex_a7_event { LR_CORTEX_A7_EVENTS(LR_CORTEX_A7_CODE) };
 #undef LR_CORTEX_A7_CODE

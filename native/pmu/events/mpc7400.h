@@ -290,7 +290,7 @@
 	E(PM_DST_SEARCH_HIT, 0x41b, \
 	  "Page table walks for a stream that found the page. (Source: shark only.)")
 
-/* LR_MPC7400_ and the name: the code. */
+/* LR_MPC7400_NAME is the code of the event NAME. */
 #define LR_MPC7400_CODE(name, code, prose) LR_MPC7400_##name = code,
 enum lr_mpc7400_event { LR_MPC7400_EVENTS(LR_MPC7400_CODE) };
 #undef LR_MPC7400_CODE

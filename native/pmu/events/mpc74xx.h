@@ -507,7 +507,7 @@
 	A(PM_L3_TOUCH_HIT, 0x60e) \
 	A(PM_INT_LOCAL, 0x612)
 
-/* LR_MPC74XX_ and the name: the code. */
+/* LR_MPC74XX_NAME is the code of the event NAME. */
 #define LR_MPC74XX_CODE(name, code, prose) LR_MPC74XX_##name = code,
 enum lr_mpc74xx_event { LR_MPC74XX_EVENTS(LR_MPC74XX_CODE) };
 #undef LR_MPC74XX_CODE

@@ -16,7 +16,7 @@ pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
         return Some(format!("inputs changed or missing: {}", done.changed.join(", ")));
     }
     if done.stderr.contains("panicked at") || done.stderr.contains("memory allocation of") {
-        return Some(format!("it panicked: {}", first_line(&done.stderr)));
+        return Some(format!("panicked: {}", first_line(&done.stderr)));
     }
     let status = match done.status {
         None => return Some("did not end within the time limit".to_owned()),

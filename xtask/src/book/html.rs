@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Pages that mdBook generates for use at other addresses: links in the first are relative to the
-/// page that includes it, links in the second to the server's root.
+/// Pages whose links are not checked, because mdBook generates them for use at other addresses:
+/// links in the first are relative to the page that includes it, links in the second to the
+/// server's root.
 const NOT_PAGES: [&str; 2] = ["toc.html", "404.html"];
 
 /// A page's links and anchors.

@@ -5,10 +5,12 @@ use crate::command::root;
 use std::fs;
 use std::path::Path;
 
-/// Texts that mark lines with the cause of a failure. The lines that follow are shown too.
+/// Texts that mark lines with the cause of a failure; the next constant is the number of lines that
+/// are shown after each of them.
 const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** [", "verdict=fail"];
 const FOLLOWING: usize = 5;
-/// Maximum number of lines to show from the log of a failed step.
+/// Maximum number of lines to show from the log of a failed step as its probable cause; the next
+/// constant is the number of lines at the log's end, which are always shown.
 const TELLING: usize = 80;
 const LAST: usize = 15;
 

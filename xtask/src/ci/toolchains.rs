@@ -7,7 +7,8 @@ use crate::lab;
 use crate::outcome::{Outcome, judge};
 use std::process::Command;
 
-/// Returns the installed toolchain that rustup resolves `name` to, if any; never downloads one.
+/// Returns the installed toolchain that rustup resolves `name` to; never downloads one. The error
+/// names the command that installs it.
 fn toolchain(name: &str) -> Result<String, String> {
     let list = output(program("rustup", &["toolchain", "list"]))?;
     let list = String::from_utf8_lossy(&list);
@@ -15,7 +16,9 @@ fn toolchain(name: &str) -> Result<String, String> {
         .filter_map(|line| line.split_whitespace().next())
         .find(|installed| installed.starts_with(name))
         .map(str::to_owned)
-        .ok_or_else(|| format!("rustup has no {name} toolchain: rustup toolchain install {name}"))
+        .ok_or_else(|| {
+            format!("rustup has no {name} toolchain; try: rustup toolchain install {name}")
+        })
 }
 
 pub(super) fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
@@ -75,7 +78,8 @@ pub(super) fn ring_under_miri() -> Outcome {
         Err(why) => return Outcome::Skipped(why),
     };
     if let Err(why) = output(cargo_of(&toolchain, &["miri", "--version"])) {
-        return Outcome::Skipped(format!("{why}: rustup component add miri --toolchain nightly"));
+        let install = "rustup component add miri --toolchain nightly";
+        return Outcome::Skipped(format!("{why}; try: {install}"));
     }
     expect_success(cargo_of(&toolchain, &[&["miri", "test"], RING_TESTS].concat()))
 }

@@ -14,7 +14,7 @@ use std::fs;
 /// Targets to count on, one per architecture.
 const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 
-/// Upper bounds on the G4's instruction counts, by operation.
+/// Upper bounds on the G4's instruction counts, by operation. A count above its bound is a failure.
 const BOUNDS: &[(&str, u64)] =
     &[("enter and leave", 20), ("nest and unnest, a user interrupted", 160)];
 
@@ -88,7 +88,8 @@ fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
         return Ok(());
     };
     for (what, bound) in BOUNDS {
-        let (_, cost) = costs.iter().find(|cost| cost.0 == *what).ok_or(format!("no {what}"))?;
+        let cost = costs.iter().find(|cost| cost.0 == *what);
+        let (_, cost) = cost.ok_or_else(|| format!("`{what}` was not counted"))?;
         if cost > bound {
             return Err(format!(
                 "{G4}: {what}: {cost} instructions, more than the bound of {bound}"
@@ -115,8 +116,12 @@ pub(crate) fn print() -> Result<(), String> {
         let counts: Vec<String> = all.iter().map(|(_, costs)| costs[row].1.to_string()).collect();
         let _ = writeln!(text, "| {} | {} |", all[0].1[row].0, counts.join(" | "));
     }
-    let bounds: Vec<String> = BOUNDS.iter().map(|(what, n)| format!("{what}, {n}")).collect();
-    let _ = writeln!(text, "\nUpper bounds that CI checks on the G4: {}.", bounds.join("; "));
+    let bounds: Vec<String> = BOUNDS.iter().map(|(what, n)| format!("\"{what}\" {n}")).collect();
+    let _ = writeln!(
+        text,
+        "\nMaximum number of instructions on {G4}, checked by CI: {}.",
+        bounds.join("; ")
+    );
     print!("{text}");
     judge(&all)
 }

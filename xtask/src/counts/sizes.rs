@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
 
 /// Returns whether an object belongs to `native/vector_context`, which shares the vector registers.
-/// It is not part of the kernels and they can be used without it, so the sizes exclude it.
+/// The sizes exclude these objects, because the kernels can be used without them.
 fn is_of_vector_context(object: &str) -> bool {
     object == "guarded.o" || object.starts_with("save_")
 }

@@ -109,7 +109,7 @@ const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokasl
 
 /// Returns the device tree cells, in hexadecimal, of the PMU interrupt on QEMU's board: private
 /// interrupt 7, level high, for this many CPUs (`VIRTUAL_PMU_IRQ` in QEMU's include/hw/arm/virt.h;
-/// cells as in Linux' arm,gic.yaml).
+/// cells as in Linux's arm,gic.yaml).
 fn counters_interrupt(processors: u32) -> [String; 3] {
     let every_processor = (1 << processors) - 1;
     ["1".to_owned(), "7".to_owned(), format!("{:x}", every_processor << 8 | 4)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux on an emulated MPC7455, the processor in the documents: big-endian, 32 bits, AltiVec.
+//! Linux on an emulated MPC7455, the processor of application note AN2581: big-endian, 32 bits,
+//! AltiVec.
 //!
 //! The distribution has the source of a kernel for it, but no binary. Once built, the kernel is
 //! rebuilt only if `lab/linux-7455/config` changes. Of the built tree, only the parts that modules

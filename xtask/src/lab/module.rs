@@ -137,7 +137,7 @@ pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     } else if lacks("unloaded") {
         Err(format!("{NAME} was not unloaded: {}", said.join("; ")))
     } else {
-        Ok(format!("Linux' csum_partial agrees: {}", &result["PASS: ".len()..]))
+        Ok(format!("Linux's csum_partial agrees: {}", &result["PASS: ".len()..]))
     }
 }
 

@@ -32,8 +32,8 @@ const TOOLS: [(&str, &str); 3] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Number of task switches per run: first for schemes that must be correct, then for those in which
-/// the test must find an error.
+/// Number of task switches per run, in the full comparison and in the brief check: first for
+/// schemes that must be correct, then for those in which the test must find an error.
 const MANY: (u32, u32) = (1_000_000, 100_000);
 const FEW: (u32, u32) = (10_000, 20_000);
 /// Number of identical runs per scheme; the next constant is the duration of each.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Sends as many UDP frames as possible. The kernel cuts them from coalesced datagrams (UDP
-// segmentation offload in software), which takes much less time than a system call's worth per
+// segmentation offload in software), which takes much less time than a system call for each
 // frame. The interface must not accept coalesced frames or incomplete checksums:
 // `ethtool -K INTERFACE tx off gso off`.
 //

@@ -60,7 +60,7 @@ impl Rings<'_> {
     }
 }
 
-/// Returns the rate from the output of `ring_io`, its only line.
+/// Returns the rate from the only line that `ring_io` prints; `None` if it is not a rate above 0.
 fn own_rate(text: &str) -> Option<f64> {
     text.trim().strip_suffix(" packets/s")?.parse().ok().filter(|rate| *rate > 0.0)
 }

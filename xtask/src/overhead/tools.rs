@@ -18,12 +18,13 @@ pub(super) enum Tool {
     Top,
 }
 
-/// All tools. The others are compared with the first.
+/// The run without a tool, and the tools that do the job of `linerate why`, which are compared with
+/// it.
 pub(super) const TOOLS: &[Tool] =
     &[Tool::Nothing, Tool::Linerate, Tool::PerfRecord, Tool::PerfStat, Tool::Bpftrace];
 
-/// The tools that do the job of `linerate profile` or `linerate top`, and the run without a tool
-/// for comparison.
+/// The run without a tool, and the tools that do the job of `linerate profile` or `linerate top`,
+/// which are compared with it.
 pub(super) const PROFILERS: &[Tool] =
     &[Tool::Nothing, Tool::Profile, Tool::PerfRecordProcess, Tool::Top];
 

@@ -107,7 +107,7 @@ impl Watched {
             Program::Nginx => std::thread::scope(|scope| {
                 let load = scope.spawn(|| wrk(self.seconds));
                 let cost = watch(self.pid)?;
-                Ok((cost, load.join().map_err(|_| "wrk was not read")??))
+                Ok((cost, load.join().map_err(|_| "the thread that runs wrk panicked")??))
             }),
         }
     }

@@ -65,7 +65,7 @@ struct Reader {
     source: &'static str,
     header: &'static str,
     accesses: [&'static str; 5],
-    /// Mask of the instruction bits that select the general-purpose register.
+    /// Mask of the instruction bits that select the general-purpose register, which may be any.
     register: u32,
 }
 
@@ -155,7 +155,9 @@ impl Reader {
         table: &BTreeMap<String, Expected>,
         found: &BTreeMap<String, Vec<String>>,
     ) -> Result<(), String> {
-        let word = |text: &String| u32::from_str_radix(text, 16).map_err(|_| format!("`{text}`?"));
+        let word = |text: &String| {
+            u32::from_str_radix(text, 16).map_err(|_| format!("`{text}` is not hexadecimal"))
+        };
         let expected = self.accesses.iter().map(|name| match table.get(*name) {
             Some(Expected::Words(words)) if words.len() == 1 => word(&words[0]),
             _ => Err(format!("{}.h has no single-instruction access {name}", self.header)),
@@ -175,7 +177,7 @@ impl Reader {
         }
         match found.contains_key("lr_registers_begin") {
             true => Ok(()),
-            false => Err("no lr_registers_begin".to_owned()),
+            false => Err("the symbol lr_registers_begin is missing".to_owned()),
         }
     }
 }
@@ -237,7 +239,7 @@ fn row(line: &str) -> Result<(String, Expected), String> {
         let most = most.parse().map_err(|_| format!("invalid number `{most}`"))?;
         return Ok((name.to_owned(), Expected::AtMost(most)));
     }
-    let (left, words) = line.split_once(" = ").ok_or("expected = or <=")?;
+    let (left, words) = line.split_once(" = ").ok_or("expected `=` or `<=`")?;
     let (name, fields) = left.split_once(' ').unwrap_or((left, ""));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     if !fields.is_empty() {
@@ -318,7 +320,7 @@ fn faults(
         match table.get(name) {
             None => faults.push(format!("the table has no row for {name}")),
             Some(Expected::AtMost(most)) if words.len() > *most => {
-                faults.push(format!("{name} has {} instructions, not {most}", words.len()));
+                faults.push(format!("{name} has {} instructions, more than {most}", words.len()));
             }
             Some(Expected::AtMost(_)) if words.is_empty() => {
                 faults.push(format!("{name} does nothing"));

@@ -87,7 +87,7 @@ impl Names {
              /* E(name, code, prose) for each event. */\n\
              #define LR_{prefix}_EVENTS(E){rows}\n\n\
              {others}\
-             /* LR_{prefix}_ and the name: the code. */\n\
+             /* LR_{prefix}_NAME is the code of the event NAME. */\n\
              #define LR_{prefix}_CODE(name, code, prose) LR_{prefix}_##name = code,\n\
              enum lr_{lower}_event {{ LR_{prefix}_EVENTS(LR_{prefix}_CODE) }};\n\
              #undef LR_{prefix}_CODE\n\n#endif\n",
@@ -174,8 +174,9 @@ pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
     events.iter().map(place).collect()
 }
 
-/// Returns the counters and selection value for a code. A code either names a counter or is below
-/// 23 and valid on all counters (MPC7450UM, chapter 11, and MPC7400 User's Manual, section 11.5).
+/// Returns the counters and selection value for a code. A code either names a counter, or selects
+/// the same event on several counters, which depend on the selection value and on the processor
+/// (MPC7450UM, chapter 11, and MPC7400 User's Manual, section 11.5).
 fn places(code: u32, counters: u32) -> Vec<(u32, u32)> {
     let selection = code & 0xff;
     let all: &[u32] = match (code >> 8, selection, counters) {

@@ -20,9 +20,9 @@ pub(super) struct Truth {
 pub(super) struct Moment {
     /// Monotonic clock, in ns.
     ns: u64,
-    /// Packets received by `v2` in the poller's network namespace.
+    /// Packets received by `v2` in the poller's network namespace; `None` if the poller has ended.
     packets: Option<f64>,
-    /// CPU time of the poller's busiest thread, in ns.
+    /// CPU time of the poller's busiest thread, in ns; `None` if the poller has ended.
     cpu_ns: Option<f64>,
 }
 

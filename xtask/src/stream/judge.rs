@@ -17,7 +17,8 @@ const SECONDS: f64 = 2.0;
 /// Measurement time of the run whose CPU time is subtracted: what the program takes to start, to
 /// warm up and to end. The shortest time that `--time` accepts.
 const START_UP: f64 = 0.05;
-/// Maximum fraction of the machine's CPU time that other programs may use in a visit.
+/// Maximum fraction of the machine's CPU time that other programs may use, or the hypervisor take,
+/// in a visit. If they use more, the round is left out.
 const OTHERS: f64 = 0.05;
 const IPERF_PORT: &str = "5219";
 const NETPERF_PORT: &str = "5218";
@@ -58,10 +59,11 @@ pub(super) fn judge(rounds: u32, linerate: &Path) -> Result<String, String> {
     let (mut judges, missing) = judges();
     let mut text = format!(
         "TCP over loopback, sender on CPU {}, receiver on CPU {}, {SECONDS} s per visit, {rounds} \
-         rounds; ratio to `linerate stream` with its {}. CPU time is that of the programs' \
-         processes in /proc; the last columns are the programs' own figures, and their ratio to \
-         those from /proc.\n\n| buffer | message | program | Gb/s | ratio | us/KB | ratio | own \
-         us/KB | own / /proc |\n|---:|---:|---|---:|---:|---:|---:|---:|---:|\n",
+         rounds. The first two ratios are to `linerate stream`; each ratio is a median over the \
+         rounds, with its {}. us/KB is the CPU time of the programs' processes in /proc per KB \
+         (1024 bytes); own us/KB is what the programs report themselves, and the last column its \
+         ratio to the time from /proc.\n\n| buffer | message | program | Gb/s | ratio | us/KB | \
+         ratio | own us/KB | ratio to /proc |\n|---:|---:|---|---:|---:|---:|---:|---:|---:|\n",
         cpus[0],
         cpus[1],
         interval_name()
@@ -78,8 +80,9 @@ pub(super) fn judge(rounds: u32, linerate: &Path) -> Result<String, String> {
     }
     let _ = writeln!(
         text,
-        "\nLeft out, because other programs used more than {:.0} % of the machine's CPU time \
-         during a visit: {} of the {rounds} rounds at these points.{missing}",
+        "\nRounds left out, because other programs or the hypervisor took more than {:.0} % of \
+         the machine's CPU time during a visit: {} (of {rounds} each, for the points in table \
+         order).{missing}",
         100.0 * OTHERS,
         left_out.join(", "),
     );

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU time of processes and of the machine, from /proc.
 //!
-//! A process that has exited keeps its times in /proc/PID/stat until its parent waits for it. This
-//! reads them then, so they cover the process from its first instruction to its last, with all
+//! A process that has exited keeps its times in /proc/PID/stat until its parent waits for it. They
+//! are read in between, so they cover the process from its first instruction to its last, with all
 //! threads, and the child processes that it waited for.
 
 use crate::command::program;
@@ -143,8 +143,8 @@ impl Machine {
         Some(Self { busy_s: (all - idle) as f64 / TICKS_PER_S, all_s: all as f64 / TICKS_PER_S })
     }
 
-    /// Returns the fraction of the CPU time since `before` that was used by other programs than
-    /// those that used `cpu_s`, or stolen.
+    /// Returns the fraction of the CPU time since `before` that was stolen, or used by programs
+    /// other than the measured ones, which used `cpu_s` seconds.
     pub(super) fn others(self, before: Self, cpu_s: f64) -> f64 {
         let (busy, all) = (self.busy_s - before.busy_s, self.all_s - before.all_s);
         ((busy - cpu_s) / all.max(1.0 / TICKS_PER_S)).max(0.0)

@@ -44,7 +44,8 @@ fn shares(before: &[Times], after: &[Times], of: fn(Times) -> f64) -> impl Itera
     })
 }
 
-/// Returns the largest share of a CPU's time that was stolen between two readings.
+/// Returns the largest share of a CPU's time that was stolen between two readings; `None` if no CPU
+/// has times in both.
 pub(super) fn stolen(before: &[Times], after: &[Times]) -> Option<f64> {
     shares(before, after, |times| times.stolen).filter(|share| !share.is_nan()).reduce(f64::max)
 }

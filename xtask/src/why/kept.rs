@@ -35,7 +35,7 @@ fn tried<'a>(seed: &'a Seed, rights: Rights, runs: &BTreeMap<String, Ran>) -> Tr
         let without = runs.get(&format!("{head}without-{random}"));
         match without.is_some() || seed.is_null {
             true => tried.pairs.push((with.clone(), without.cloned())),
-            false => tried.failed.push("there is no run without the seed".to_owned()),
+            false => tried.failed.push("the control run is missing".to_owned()),
         }
     }
     tried

@@ -40,10 +40,10 @@ impl Rights {
 pub(super) struct Ran {
     pub finding: String,
     pub sentence: String,
-    /// Predicted gain in percent: value, low, high.
+    /// Predicted gain in percent: value, low, high; `None` if `why` predicted none.
     pub gain: Option<(f64, f64, f64)>,
     pub overhead_percent: Option<f64>,
-    /// Units of work per second over the window, from the seed's counter.
+    /// Units of work per second over the window; `None` if the seed has no counter.
     pub rate: Option<f64>,
     /// Largest share of a CPU's time that the hypervisor took during the window, as read by xtask.
     pub stolen: Option<f64>,
@@ -70,9 +70,9 @@ pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> O
     let lack = |need: &String| match need.as_str() {
         QUOTA if !is_root() => Some("control groups require root".to_owned()),
         QUOTA => None,
-        SETTINGS if !is_root() => Some("its setup requires root".to_owned()),
+        SETTINGS if !is_root() => Some("the setup of the seed requires root".to_owned()),
         SETTINGS if !may_change_settings => {
-            Some("it changes a system-wide setting: pass --settings to allow this".to_owned())
+            Some("the seed changes a system-wide setting: pass --settings to allow this".to_owned())
         }
         SETTINGS => None,
         RECEIVING_CPU if rights == Rights::User => {

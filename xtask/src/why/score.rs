@@ -165,15 +165,19 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     match disturbed.filter(|ran| is_disturbed(ran)).count() {
         0 => {}
         count => {
-            let _ =
-                writeln!(page, "\nExcluded, because they name steal time that did occur: {count}");
+            let _ = writeln!(
+                page,
+                "\nAnswers that name steal time that did occur, and therefore count as neither \
+                 right nor wrong: {count}"
+            );
         }
     }
     let (right, missed): (Vec<_>, Vec<_>) = tried.iter().partition(|tried| tried.is_right());
     for (heading, tried) in [("Missed", missed), ("Named", right)] {
         let _ = writeln!(page, "\n**{heading}**\n");
         page.push_str(
-            "| seed | rights | answers | in the control | gain predicted | gain measured |\n\
+            "| seed | rights | answer | answer in the control run | gain predicted | gain measured \
+             |\n\
              |---|---|---|---|---:|---:|\n",
         );
         tried.iter().for_each(|tried| row(&mut page, tried));
@@ -184,7 +188,9 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
 /// Formats the finding; for steal time, adds the value that xtask read itself.
 fn shown(ran: &Ran) -> String {
     match ran.stolen.filter(|_| is_disturbed(ran)) {
-        Some(stolen) => format!("{} (the hypervisor took {:.0} %)", ran.finding, 100.0 * stolen),
+        Some(stolen) => {
+            format!("{} (the hypervisor took {:.0} % of a CPU)", ran.finding, 100.0 * stolen)
+        }
         None => ran.finding.clone(),
     }
 }
@@ -281,11 +287,8 @@ mod tests {
             assert_eq!((wrong.right, wrong.wrong, wrong.false_alarms), (0, 1, 1));
         }
         let text = page(&[tried(quota, pairs(Some(0.2)))]);
-        assert!(text.contains("stolen_cpu (the hypervisor took 20 %)"), "{text}");
-        assert!(
-            text.contains("Excluded, because they name steal time that did occur: 2"),
-            "{text}"
-        );
+        assert!(text.contains("stolen_cpu (the hypervisor took 20 % of a CPU)"), "{text}");
+        assert!(text.contains("count as neither right nor wrong: 2"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use linerate_record::random::Random;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Directory with the seeds and the sender.
+/// Directory with the list of seeds and the C sources of their programs.
 pub(super) const FOLDER: &str = "lab/why";
 
 /// Entry in a seed's `needs` list: a cgroup with a CPU quota, which requires root.
@@ -29,8 +29,8 @@ pub(super) struct Seed {
     pub prepare: Option<String>,
     pub watched: Option<String>,
     pub watch: Option<String>,
-    /// Maximum number of processes to explain, those with the lowest PIDs: only one, if the others
-    /// may end at once.
+    /// Maximum number of processes to explain, those with the lowest PIDs; 1 if the others may exit
+    /// during the run.
     pub at_most: u32,
     pub watch_interface: Option<String>,
     pub load: Option<String>,

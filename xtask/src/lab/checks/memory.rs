@@ -38,8 +38,8 @@ fn judged(answer: &Answer) -> Result<String, String> {
         return Err("memory: no size was measured".to_owned());
     };
     let sentence = format!(
-        "memory: a load takes {least:.3} to {most:.3} ns over {} sizes, all of them one \
-         instruction of 1 ns; timer {}, levels found: {}",
+        "memory: a load, which is one instruction of 1 ns here, takes {least:.3} to {most:.3} ns \
+         over {} sizes; timer {}, levels found: {}",
         times.len(),
         report.timer.source,
         report.levels.len(),

@@ -45,8 +45,9 @@ const ROTATED: usize = 8;
 const TOO_MANY: usize = 6;
 
 /// Maximum difference between the counts of two runs of one program: a few instructions out of
-/// 10^8. If a counter were off for a time slice, 10^5 instructions would be missing. In one test,
-/// one of nine runs counted one instruction more than the others.
+/// 10^8; a larger difference fails the check. If a counter were off for a time slice, 10^5
+/// instructions would be missing. In one test, one of nine runs counted one instruction more than
+/// the others.
 const MOST_APART: u64 = 4;
 
 /// A workload of about 0.3 s of guest time, in user and kernel mode, in phases of about 0.1 ms
@@ -217,8 +218,8 @@ fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result
     let missed: Vec<&str> = runs.iter().filter_map(|run| run.missed.as_deref()).collect();
     let sentence = format!(
         "stat: {} events, {} of them always on a counter and exact, the others multiplexed in {} \
-         sets: estimates within {:.2} % of {truth}, intervals at most +- {:.2} %, which miss it in \
-         {} of {} runs",
+         sets: estimates within {:.2} % of the true count, {truth}, with intervals of at most +- \
+         {:.2} %; in {} of {} runs, an interval does not contain the true count",
         TWELVE.len(),
         first.always,
         first.sets,

@@ -126,19 +126,16 @@ impl Files {
             answers.show(self.guest, page);
         }
         let counted = match how.is_exact {
-            true => {
-                "counts from the registers and from perf are equal to the instruction, in regions \
-                 too"
-            }
+            true => "counts from the registers and from perf agree exactly, in regions too",
             false => {
-                "programs run, and cycles advance with both; instructions are null, because the \
-                 emulator counts none if it has several processors"
+                "programs run, and cycles advance in the registers and in perf; instructions are \
+                 null, because this emulator does not count them with several processors"
             }
         };
         note(&format!(
             "RESULT PASS {}, processors {processors}, rounds {}: {MODULE} opens the counters and \
-             closes them; {counted}; refuses to load while perf counts; loaded {loads} times \
-             without a warning",
+             closes them; {counted}; the module refuses to load while perf counts, and was loaded \
+             {loads} times without a warning",
             self.guest.name,
             rounds.len()
         ));

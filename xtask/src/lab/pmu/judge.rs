@@ -51,8 +51,8 @@ pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     let programs = programs(console, loop_of("program_c_loop", listing)?)?;
     let (counted, known) = events(console)?;
     Ok(format!(
-        "{} checks passed, {programs} program runs counted to the instruction, {counted} of \
-         {known} events counted; the others are null, because the emulator does not count them",
+        "{} checks passed, {programs} program runs counted exactly, {counted} of {known} events \
+         counted; the others are null, because the emulator does not count them",
         CHECKS.len()
     ))
 }
@@ -129,7 +129,9 @@ fn events(console: &str) -> Result<(usize, usize), String> {
         _ => true,
     };
     if let Some((name, numbers)) = events.iter().find(is_wrong) {
-        return Err(format!("event {name}: {numbers:?} differs from the emulator's count"));
+        return Err(format!(
+            "event {name}: code and count {numbers:?}; only the codes {EMULATED:?} must be counted"
+        ));
     }
     let counted = events.iter().filter(|(_, numbers)| numbers[1] > 0).count();
     match counted == EMULATED.len() {

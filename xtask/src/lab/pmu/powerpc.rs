@@ -127,11 +127,11 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for (load, answer) in LOADS.iter().zip(&answers) {
         judge(load, answer).map_err(|why| linux.fault("7455", &why))?;
     }
-    let mut counted = String::new();
+    let mut counted = Vec::new();
     for (processor, counters) in EVERY_EVENT {
         let table = powerpc(counters)?;
         check_every_event(&linux, processor, &table)?;
-        counted += &format!("{} events of a {processor}, ", table.len());
+        counted.push(format!("{} events of a {processor}", table.len()));
     }
     let none =
         Load { parameters: "", works: false, says: &["has no counters that are supported here"] };
@@ -140,12 +140,13 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     // The emulator counts nothing, so the counts are shown as null rather than 0.
     let output = answers[1].output.replace(" count 0\n", " count null\n");
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
-    page.add(format!("{NAME}, by {MODULE}"), &shown);
+    page.add(format!("{NAME}, with the module {MODULE}"), &shown);
     note(&format!(
-        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}reads registers \
-         back as written, leaks no memory and causes no warnings in repeated loads, refuses {} \
-         wrong parameters, and refuses to load on a 750; counts are null, because the emulator \
-         counts nothing",
+        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {}, reads registers back as \
+         written, leaks no memory and causes no warnings in repeated loads, refuses {} wrong \
+         parameters, and refuses to load on a 750; counts are null, because the emulator counts \
+         nothing",
+        counted.join(" and for each of "),
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())

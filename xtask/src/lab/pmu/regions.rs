@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const TURN: u64 = 2;
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
-/// Upper bound on the instructions around the loop: a call, a return, and what the compiler may add
-/// because it generates different code for the same reads in different places.
+/// The check fails if there are at least this many instructions around the loop: more than a call,
+/// a return, and what the compiler may add because it generates different code for the same reads
+/// in different places.
 const MOST_AROUND: u64 = 24;
 
 /// Returns the command that runs `known regions` on this CPU.
@@ -84,7 +85,10 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let lengths: BTreeSet<u64> = runs.iter().map(|(turns, _)| *turns).collect();
         let is_little = around.iter().all(|around| around.is_some_and(|count| count < MOST_AROUND));
         if around.len() != 1 || !is_little || lengths != BTreeSet::from(LENGTHS) {
-            return Err(format!("{event}: not {TURN} per iteration for {LENGTHS:?}: {runs:?}"));
+            return Err(format!(
+                "{event}: expected {TURN} per iteration plus a constant below {MOST_AROUND}, for \
+                 {LENGTHS:?} iterations; found (iterations, count) {runs:?}"
+            ));
         }
     }
     Ok(())

@@ -68,7 +68,7 @@ const MANY: Settings = Settings { interrupts_per_s: 20_000, ..TRAFFIC };
 const FIGURE_4: [(&str, &str); 4] = [
     ("scalar", "kernel 7 %"),
     ("per-task", "kernel 13 %"),
-    ("note", "kernel nearly 7 %, 1 % more"),
+    ("note", "kernel nearly 7 %, plus 1 % for AltiVec"),
     ("exclusive", ""),
 ];
 
@@ -79,9 +79,9 @@ pub(super) fn section(costs: &Results) -> String {
 fn table_1(costs: &Results) -> String {
     let mut text =
         "## Compared with table 1 of AN2581\n\nContext management as a share of all instructions. \
-         In brackets: the overhead that the table states for few interrupts, many interrupts and \
-         large blocks. Rows without brackets are not in AN2581.\n\n| scheme | vectors in the \
-         kernel | needs OS support |"
+         In brackets: whether the table says that the overhead is lower with few interrupts, \
+         higher with many interrupts, and low with large blocks. Rows without brackets are not in \
+         AN2581.\n\n| scheme | vectors in the kernel | needs OS support |"
             .to_owned();
     for (name, _) in KINDS {
         let _ = write!(text, " {name} |");
@@ -106,7 +106,7 @@ fn figure_4(costs: &Results) -> String {
         "## Compared with figure 4 of AN2581\n\nAN2581 gives CPU shares under TCP traffic in \
          VxWorks on an MPC7455 board, without the interrupt rate. Our shares are for the traffic \
          load at 20,000 interrupts/s, relative to all instructions except the background, that is, \
-         those of the kernel, context management and tasks.\n\n| scheme | the note | kernel | \
+         those of the kernel, context management and tasks.\n\n| scheme | AN2581 | kernel | \
          context | tasks |\n|---|---|---:|---:|---:|\n"
             .to_owned();
     for (scheme, note) in FIGURE_4 {

@@ -58,13 +58,13 @@ fn right(checks: &Results) -> String {
     let mut text = format!(
         "## Register leaks between contexts\n\nWhen a context is interrupted, its vector \
          registers (v0 to v31 and VSCR) are copied, and compared when it continues. This covers \
-         contexts that own the registers; under `lazy` and `per-task`, all contexts that have \
-         used them or are flagged. Sums are compared with known sums. Interrupts arrive every 480 \
-         to 2,400 instructions, at random from a fixed seed. A run ends after {} task switches \
-         and interrupts, or after {} if corruption is expected; it also ends, as `stalled`, once \
-         no task has finished a packet for 20,000,000 instructions. `deepest` is the maximum \
-         nesting depth of interrupts, and `models` is the prediction of the \
-         [models](vector-models.md). A run fails if its defects are not those that the models \
+         contexts that own the registers; under `lazy` and `per-task`, it covers all contexts \
+         that have used them or are flagged. Sums are compared with known sums. Interrupts arrive \
+         at random intervals of 480 to 2,400 instructions, drawn from a fixed seed. A run ends \
+         after {} task switches and interrupts, or after {} if corruption is expected; it also \
+         ends, as `stalled`, once no task has finished a packet for 20,000,000 instructions. \
+         `deepest` is the maximum nesting depth of interrupts, and `models` is the prediction of \
+         the [models](vector-models.md). A run fails if its defects are not those that the models \
          predict. A run that stalls does not show what would have happened later.\n",
         grouped(MANY.0.into()),
         grouped(MANY.1.into())
@@ -108,7 +108,8 @@ fn right(checks: &Results) -> String {
 fn load(name: &str, rows: &[Row], costs: &Results) -> String {
     let base = rows[0].settings;
     let mut text = format!(
-        "## Costs under the {name} load\n\n{}.\n\n{}. Rows list only what differs from this.\n\n",
+        "## Costs under the {name} load\n\n{}.\n\n{}. In tables with one column per scheme, each \
+         row names the setting that differs from these.\n\n",
         if base.busy == 0 {
             "Each interrupt delivers a packet to the task that waits for it; the rest of the time \
              is background"
@@ -199,8 +200,8 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
         let _ = writeln!(
             text,
             "- {name} load, 5,000 interrupts/s, 60 ticks/s, all tasks flagged: `per-task` executes \
-             {:.1} times the context instructions of `exclusive` (goal: {LEAST_RATIO} under the \
-             traffic load).",
+             {:.1} times the context instructions of `exclusive` (goal: at least {LEAST_RATIO} \
+             under the traffic load).",
             ratio(costs, rows[0].settings)
         );
     }
@@ -212,7 +213,7 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
          runs{}",
         2 * all.len() - above.len(),
         2 * all.len(),
-        if above.is_empty() { "." } else { "; not in:" }
+        if above.is_empty() { "." } else { "; the exceptions:" }
     );
     for (what, why) in above {
         let _ = writeln!(text, "  - {what} ({})", why.unwrap_or("missed"));
@@ -227,11 +228,12 @@ pub(super) fn goals_missed(rows: &[Row], costs: &Results) -> Option<String> {
     let ratio = ratio(costs, TRAFFIC);
     if ratio < LEAST_RATIO {
         return Some(format!(
-            "per-task costs only {ratio:.1} times as much as exclusive; the goal is {LEAST_RATIO}"
+            "per-task executes only {ratio:.1} times the context instructions of exclusive; the \
+             goal is at least {LEAST_RATIO}"
         ));
     }
     let missed = above(rows, costs).into_iter().find(|(_, why)| why.is_none());
-    missed.map(|(what, _)| format!("above {MOST_PERCENT} %: {what}"))
+    missed.map(|(what, _)| format!("context management takes more than {MOST_PERCENT} %: {what}"))
 }
 
 fn unflagged_task(suspended: &Results) -> String {

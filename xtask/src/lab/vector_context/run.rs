@@ -313,7 +313,7 @@ fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
         return Err("no packet was handled");
     }
     if NAMES.iter().any(|name| !numbers.contains_key(*name)) {
-        return Err("the RESULT line lacks the number of comparisons");
+        return Err("the RESULT line lacks one of the required numbers");
     }
     let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })

@@ -32,7 +32,7 @@ impl Answers {
 
     /// Adds the first round to the page, as it would appear on a terminal.
     pub(super) fn show(&self, guest: &Guest, page: &mut Page) {
-        let heading = format!("{}, by {MODULE}", guest.name);
+        let heading = format!("{}, with the module {MODULE}", guest.name);
         let asked = [
             ("closed", "pmu_programs registers 0"),
             ("load", "insmod pmu_user.ko events=inst_retired,SW_INCR user_only=1"),
@@ -205,7 +205,7 @@ impl Answers {
         let (before, then) = (self.numbers("memory")?, self.numbers("memory then")?);
         let grew = before.iter().zip(&then).any(|(before, then)| *then >= before + loads);
         if grew || before.len() != 3 || then.len() != 3 {
-            return Err(format!("memory leaked: {before:?}, then {then:?}"));
+            return Err(format!("memory leaked: {before:?} before the loads, {then:?} after them"));
         }
         match self.of("warnings")?.output.as_str() {
             "" => Ok(()),
