@@ -122,7 +122,7 @@ fn calls_that_are_counted_in_part_are_a_lower_bound_and_predict_no_gain() {
     // They cannot: it receives with recvfrom.
     seen.sockets[0].remote = None;
     let finding = first(&seen);
-    assert!(finding.sentence.contains("other than its sockets"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("as well as its sockets"), "{}", finding.sentence);
     assert!(finding.fix.is_some_and(|fix| fix.contains("strace -f -c -p 100")));
 }
 

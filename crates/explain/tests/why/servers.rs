@@ -219,7 +219,7 @@ fn a_proxy_that_opens_a_connection_per_request_waits_for_replies() {
     };
     let proxy = with(0.02, 1);
     assert_eq!(proxy.cause, WaitingForPeer, "{}", proxy.sentence);
-    assert!(proxy.sentence.contains("waits for replies from the server"), "{}", proxy.sentence);
+    assert!(proxy.sentence.contains("waits for replies from server"), "{}", proxy.sentence);
     assert!(!proxy.sentence.contains("SYN"), "{}", proxy.sentence);
     // Requests wait for something else: connections are opened at once, or last.
     for (round_trip_s, reads) in [(0.0002, 1), (0.02, 50)] {
@@ -246,7 +246,7 @@ fn a_request_with_many_queries_is_advised_to_combine_them() {
     };
     let one = with(1);
     assert_eq!(one.cause, WaitingForPeer, "{}", one.sentence);
-    assert!(one.fix.unwrap().starts_with("Find out why that server is slow"));
+    assert!(one.fix.unwrap().starts_with("Find out why the server is slow"));
     let many = with(30);
     assert!(many.sentence.contains("sends 30 segments with data"), "{}", many.sentence);
     assert!(many.fix.unwrap().starts_with("Combine the queries"));

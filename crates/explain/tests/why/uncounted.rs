@@ -20,7 +20,7 @@ fn a_queue_is_the_programs_if_uncounted_bytes_may_be() {
         set(&mut seen);
         assert_first(&seen, RateLimiter).sentence
     };
-    let by_program = |set| filled(set).contains("the program is at");
+    let by_program = |set| filled(set).contains("traffic through it");
     let by_others = |set| filled(set).starts_with("Other programs fill the tbf qdisc on v1");
     let listen = |seen: &mut Observation| {
         seen.sockets.push(socket(SocketKind::TcpListen, "10.0.0.1:80", None));
@@ -53,7 +53,7 @@ fn a_queue_is_the_programs_if_uncounted_bytes_may_be() {
         assert_first(&seen, RateLimiter).sentence
     };
     assert!(sends(800.0).starts_with("Other programs fill"), "{}", sends(800.0));
-    assert!(sends(140_000.0).contains("the program is at"), "{}", sends(140_000.0));
+    assert!(sends(140_000.0).contains("traffic through it"), "{}", sends(140_000.0));
 }
 
 /// Returns a program that sleeps in this call on a socket of no list, and reads 200,000 packets per

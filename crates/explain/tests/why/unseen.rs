@@ -133,7 +133,7 @@ fn a_server_that_waits_for_another_names_it() {
     seen.requests.as_mut().unwrap().opening_share = Some(0.8);
     let finding = first(&seen);
     assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
-    assert!(finding.sentence.contains("a SYN to such a server had no answer"), "{finding:?}");
+    assert!(finding.sentence.contains("a SYN to a server was unanswered"), "{finding:?}");
     // The replies are due for another reason most of the time.
     seen.requests = requests(0.9, 0.3);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);

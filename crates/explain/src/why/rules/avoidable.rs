@@ -10,8 +10,11 @@ use linerate_record::why::Cause;
 
 const FULL: Condition =
     at_least(M::Saturation, 0.85, "fully busy, within the 10 % error of kernel accounting");
-const MAKES_MOST: Condition =
-    at_least(M::OfCalls, MOST_CALLS, "the counts by name are those of all threads together");
+const MAKES_MOST: Condition = at_least(
+    M::OfCalls,
+    MOST_CALLS,
+    "calls are counted by name over all threads, so this one has to make most of them",
+);
 const BUSY: Condition = at_least(M::Demand, 0.5, "below that, the effect is negligible");
 const MANY_CALLS: Condition =
     at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU");
@@ -47,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
             BUSY,
             MANY_CALLS,
             at_least(M::CallsPerPacket, 10.0, "a request and its reply take fewer calls"),
-            at_least(M::BytesPerRead, 0.9, "reads that find no data have fewer"),
+            at_least(M::BytesPerRead, 0.9, "below that, many reads find no data"),
             at_most(M::BytesPerRead, 16.0, "a request is larger than that"),
             MAKES_MOST,
         ],
@@ -55,10 +58,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::BriefThreads],
         gain: GainModel::CostRemoved(M::ReadTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the rest of the thread's work"),
-        sentence: "{program} reads a few bytes at a time: each call that reads gets \
-                   {bytes_per_read} bytes of its connections, and it makes {calls} per packet. \
-                   Thread {thread} spends {kernel} of its CPU time in \
-                   the kernel.",
+        sentence: "{program} reads a few bytes at a time: each read call returns \
+                   {bytes_per_read} bytes on average, and the program makes {calls} per packet. \
+                   Thread {thread} spends {kernel} of its CPU time in the kernel.",
         fix: "Read into a buffer of 4 KiB or more, and take the bytes from there (a buffered \
               reader: fdopen, BufReader, bufio)",
         workaround: None,
@@ -71,15 +73,15 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, "40 % of the CPU time"),
             FULL,
-            at_least(M::FileCalls, 0.5, "one in two datagrams"),
+            at_least(M::FileCalls, 0.5, "one call per two datagrams"),
         ],
         symptoms: 0,
         explained_by: &[Cause::BriefThreads, Cause::KernelOverhead],
         gain: GainModel::CostRemoved(M::FileCallTime, [1.0, 1.0, 1.0]),
         then_limited_by: Next::Is("the calls that pass packets"),
-        sentence: "Thread {thread} reads or writes something other than its sockets, a file, a \
-                   pipe or a device (about {file_calls} calls per datagram), and spends {kernel} \
-                   of its CPU time in the kernel.",
+        sentence: "Thread {thread} reads or writes files, pipes or devices as well as its sockets \
+                   (about {file_calls} calls per datagram), and spends {kernel} of its CPU time \
+                   in the kernel.",
         fix: "See which calls these are (strace -f -c -p {pid}, or sudo linerate why {pid}), and \
               remove them from the path of each packet: keep files open, write logs in blocks, ask \
               for random numbers with getrandom",
@@ -111,9 +113,9 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::BriefThreads,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::BriefThreadsCpus, 0.1, "above the 0.06 CPUs of other programs"),
+            at_least(M::BriefThreadsCpus, 0.1, "programs without such threads show up to 0.06"),
             at_least(M::BriefThreadsShare, 0.3, "below that, most work is done by other threads"),
-            at_least(M::Demand, 0.7, "below that, the thread that starts them has time left"),
+            at_least(M::Demand, 0.7, "below that, even the busiest thread has headroom"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
@@ -133,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ProcessingCost,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::OwnFunction, 0.2, "one function, even at the low end of its interval"),
+            at_least(M::OwnFunction, 0.2, "20 % of the samples in a single function"),
             FULL,
             at_most(M::Waiting, 0.15, "above that, the cause is cpu_contention"),
             at_least(M::PacketRate, 1.0, "packets must be flowing"),
@@ -157,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::OwnFunction, [0.0, 0.8, 1.3]),
         then_limited_by: Next::Is("the kernel's work per packet"),
         sentence: "Thread {thread} spends {own_function_share} of its time in one function of the \
-                   program, {own_function}. The kernel's work for its packets takes {kernel}.",
+                   program, {own_function}; the kernel takes {kernel} of the thread's CPU time.",
         fix: "Look at that function first: linerate profile {pid} shows its callers and hot \
               lines; a lookup whose time depends on the number of entries may have degenerated (a \
               hash that puts all keys into one chain, a linear search)",
@@ -177,7 +179,7 @@ pub(super) const RULES: &[Rule] = &[
                 1.0,
                 "a handshake with ECDSA P-256 takes 0.2 ms, and one that resumes a session less",
             ),
-            at_most(M::Hashes, 0.5, "above that, it may be hashes of passwords"),
+            at_most(M::Hashes, 0.5, "above that, the program may be hashing passwords"),
             at_least(M::Demand, 0.3, "below that, the effect is negligible"),
         ],
         symptoms: 0,
@@ -204,7 +206,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::SmallSegments,
                 0.5,
-                "half of the MTU, or of 1500; tunnels take less than 10 % of it",
+                "segments fill at most half of the MTU (or of 1500 bytes, if less); tunnel \
+                 headers take less than 10 %",
             ),
             at_least(M::Demand, 0.5, "below that, the work per segment is not the limit"),
         ],
@@ -219,12 +222,12 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::SmallSegments, [0.3, 0.9, 1.0]),
         then_limited_by: Next::Is("the work per byte, or the path"),
         sentence: "TCP sends segments of {mss} bytes, although the interface and usual paths have \
-                   room for {full_mss}: each byte costs {mss_factor} times as many segments as \
+                   room for {full_mss}: this takes {mss_factor} times as many segments as \
                    necessary.",
-        fix: "Find what lowers the segment size: advmss or mtu of the route (ip route get PEER), \
-              the MTU at the peer (its SYN announces the MSS), a rule that clamps it (nft: tcp \
-              option maxseg; iptables: TCPMSS), TCP_MAXSEG in either program, or \
-              net.ipv4.tcp_mtu_probing after lost large packets (ss -ti shows pmtu and advmss)",
+        fix: "Find what lowers the segment size (ss -ti shows pmtu and advmss): advmss or mtu of \
+              the route (ip route get PEER), the MTU at the peer (its SYN announces the MSS), a \
+              rule that clamps the MSS (nft: tcp option maxseg; iptables: TCPMSS), TCP_MAXSEG in \
+              either program, or net.ipv4.tcp_mtu_probing after lost large packets",
         workaround: None,
         wrong_if: "with segments of the size that the MTU allows, the rate rises by less than 20 %",
         measure: "mss and pmtu in `ss -ti`",
@@ -243,8 +246,8 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(M::SteadyRoundTrip, 1.2, "no queue on the path"),
             at_most(M::RetransmittedByBusiest, 0.0, "a loss makes the window smaller"),
-            at_most(M::CongestionMarks, 0.0, "so does a mark of a full queue (ECN)"),
-            at_most(M::AppLimited, 0.1, "the sender always has data"),
+            at_most(M::CongestionMarks, 0.0, "a mark also makes the window smaller"),
+            at_most(M::AppLimited, 0.1, "the sender always has data to send"),
         ],
         symptoms: 0,
         explained_by: &[
@@ -255,9 +258,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         gain: GainModel::LimitRaised,
         then_limited_by: Next::Is("the path, or the receiver's window"),
-        sentence: "The congestion window limits the rate: {cwnd} segments per round trip of \
-                   {rtt}. It is smaller than it should be after {round_trips} round trips in which \
-                   no segment was lost or marked (ECN) and no queue built up, so it is probably \
+        sentence: "The congestion window limits the rate to {cwnd} segments per round trip of \
+                   {rtt}. In {round_trips} round trips, no segment was lost or marked (ECN) and no \
+                   queue built up, so the window should have grown further: it is probably \
                    clamped.",
         fix: "Remove the clamp: cwnd of the route (ip route show; `cwnd lock N`), a BPF program or \
               congestion control with a fixed window (net.ipv4.tcp_congestion_control, ss -ti), or \

@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::KernelShare,
                 MOSTLY_KERNEL,
-                "below that, the program's own work takes as long as the calls",
+                "below that, the program's own work takes nearly as long as the calls",
             ),
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us per call, this is 0.3 % of a CPU"),
@@ -209,7 +209,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::AsleepOnMutex,
                 0.05,
-                "threads of a pool sleep on the futex of a condition variable",
+                "idle threads of a pool sleep on a condition variable, not on a mutex",
             ),
         ],
         symptoms: 4,
@@ -228,7 +228,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::LockQueue, 0.5, "below that, the effect is negligible"),
-            at_most(M::Demand, 0.7, "above that, the work under the lock matters more"),
+            at_most(M::Demand, 0.7, "above that, CPU time matters more than the wait for the lock"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -407,8 +407,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota, Cause::FalseSharing],
         gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
         then_limited_by: Next::Is("the rest of the thread's work"),
-        sentence: "{common} of the samples of thread {thread} hit bytes that it shares with \
-                   another thread and that at least one of the two writes (a spinlock or a \
+        sentence: "{common} of the samples of thread {thread} hit bytes that another thread also \
+                   uses, and to which at least one of the two threads writes (a spinlock or a \
                    shared counter): {line}.",
         fix: "Split the lock or the counter: give each thread its own, and sum the counters on \
               read",

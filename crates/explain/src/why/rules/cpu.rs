@@ -10,15 +10,17 @@ use linerate_record::why::{Cause, ThreadState};
 pub(in super::super) const VISIBLE: f64 = 0.05;
 const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounting";
 
-/// Mean wait, in microseconds, up to which interrupt threads and timers are the likely reason. A
+/// Mean wait, in microseconds, up to which interrupt threads and timers are the likely cause. A
 /// thread under the fair scheduler runs for at least 0.7 ms (base_slice_ns since Linux 6.15; before
 /// that, 0.75 ms).
 pub(in super::super) const SHORT_US: f64 = 300.0;
 
-/// Processes per second that begin and end between two readings; see [`M::BriefProcesses`].
+/// Maximum number of processes per second that begin and end between two readings (see
+/// [`M::BriefProcesses`]). Above it, the threads that ran instead may have been theirs.
 const BRIEF_PER_S: f64 = 2.0;
 
-/// Minimum CPU time of other threads behind the same lock for the thread to be waiting for them.
+/// CPU time of other threads behind the same lock, in CPUs. Up to it, the thread waits for a CPU;
+/// above it, for these threads.
 pub(in super::super) const TURNS: f64 = 0.1;
 
 const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for it more than 5 % \
@@ -27,9 +29,11 @@ const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for 
 const IDLE_SOURCE: &str = "a thread that waits although its CPU is idle is held back by something \
                            else, such as a quota that is not visible here";
 
-/// Maximum ratio for [`M::HigherPriority`].
+/// Maximum of [`M::HigherPriority`], a ratio of CPU times. Above it, the thread is a helper that
+/// gives way to a busier thread of the program.
 const MUCH_BUSIER: f64 = 5.0;
-const HELPER: &str = "above that, the thread is a helper of another that also waits";
+const HELPER: &str =
+    "above that, the thread only helps a busier one of higher priority, which also waits";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -169,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             at_most(M::MeanWait, SHORT_US, "the fair scheduler's time slices are at least 0.7 ms"),
             at_least(M::Waiting, 0.01, "equal to 1000 interruptions per second of 10 us each"),
-            at_most(M::SleepsPerSecond, 100.0, "a sleeping thread is woken, not interrupted"),
+            at_most(M::SleepsPerSecond, 100.0, "above that, the thread is woken, not interrupted"),
             at_most(
                 M::UsesStack,
                 0.0,
@@ -247,11 +251,11 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the thread's own work"),
         sentence: "Interrupts and softirqs took {interrupts} of the time while thread {thread} was \
                    on CPU {cpu}; {foreign} of the packets received there are for other programs.",
-        fix: "Steer those packets to other CPUs: set /proc/irq/N/smp_affinity, and exclude CPU \
-              {cpu} from the queues' rps_cpus",
+        fix: "Steer other programs' packets to other CPUs: set /proc/irq/N/smp_affinity, and \
+              exclude CPU {cpu} from the queues' rps_cpus",
         workaround: Some("move the thread to a CPU that receives fewer packets (taskset -cp)"),
-        wrong_if: "with those packets received on other CPUs, the thread's throughput stays the \
-                   same",
+        wrong_if: "with other programs' packets received on other CPUs, the thread's throughput \
+                   stays the same",
         measure: "the program's packets, in a dedicated network namespace, where they are not \
                   mixed with other programs' packets",
     },
@@ -289,7 +293,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         gain: GainModel::MoreCpus,
         then_limited_by: Next::Is("the number of CPUs or busy threads"),
-        sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
+        sentence: "Thread {thread} does most of the work and is busy {busy} of the time, while \
                    {idle_cpus} CPUs are idle.{idle_twins}{functions}",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
               queues), or find out where the thread's time goes: linerate profile {pid}{confined}",

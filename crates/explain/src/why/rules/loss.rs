@@ -20,8 +20,9 @@ const HALF: &str = "above that, waiting for a CPU may explain the loss";
 pub(in super::super) const OWN: f64 = 0.01;
 pub(super) const OWN_SOURCE: &str = "below that, other programs receive practically all packets";
 
-const NOT_FULL: &str =
-    "any value will do, but it must be known: it is subtracted from the drops by rules";
+/// Excludes observations in which [`M::ConntrackLoss`] could not be read.
+const NOT_FULL: &str = "any value suffices, but it must be known, because it is subtracted from \
+                        the drops by firewall rules";
 
 const FULL: &str = "not fully busy, given the 10 % error of kernel accounting";
 
@@ -84,12 +85,16 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_most(M::Demand, 0.9, FULL),
             at_least(M::AsleepForPackets, 0.05, "a thread waiting for packets has headroom"),
-            at_most(M::OutOfMemory, 0.5, "above that, a larger buffer has no more room"),
+            at_most(
+                M::OutOfMemory,
+                0.5,
+                "above that, the limit on all UDP sockets applies, whatever the buffer size",
+            ),
             at_most(
                 M::QueueSteady,
                 0.85,
-                "a buffer that is always full loses as much when it is larger: the program reads \
-                 too slowly, not too late",
+                "above that, the buffer is always full, and a larger one would lose just as many \
+                 packets: the program is too slow on average",
             ),
         ],
         symptoms: 1,
@@ -273,7 +278,7 @@ pub(super) const RULES: &[Rule] = &[
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or with a \
+        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or, with a \
                    larger table, `drop` in `conntrack -S` still grows faster than \
                    `insert_failed`",
         measure: "`drop` and `insert_failed` in `conntrack -S`",
@@ -293,9 +298,9 @@ pub(super) const RULES: &[Rule] = &[
                    ({reverse_path_loss} of those that reached IP) in the network namespace of \
                    {program}: the route back to their source does not use the interface on which \
                    they arrived.",
-        fix: "Add a route to their source through that interface (ip route get SOURCE shows the \
-              current one), or switch to loose mode, which accepts a source that any interface can \
-              reach: sudo sysctl net.ipv4.conf.all.rp_filter=2",
+        fix: "Route the packets' source through the interface on which they arrive (ip route get \
+              SOURCE shows the current route), or switch to loose mode, which accepts a source \
+              that any interface can reach: sudo sysctl net.ipv4.conf.all.rp_filter=2",
         workaround: None,
         wrong_if: "with rp_filter=2, TcpExtIPReversePathFilter in `nstat` still grows",
         measure: "TcpExtIPReversePathFilter in `nstat`",
@@ -310,9 +315,9 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the offered load"),
         sentence: "{bad_checksums} packets ({checksum_loss}) arrived with a wrong UDP or TCP \
                    checksum and were dropped.",
-        fix: "Compute checksums at the sender: packets sent through a virtual NIC, AF_PACKET or \
-              DPDK may leave without the checksum that an offload should add (ethtool -K IF tx \
-              off, at the sender); otherwise find the link that corrupts packets (ethtool -S IF)",
+        fix: "Compute checksums in software at the sender (ethtool -K IF tx off): packets sent \
+              through a virtual NIC, AF_PACKET or DPDK may leave without the checksum that an \
+              offload should add; otherwise, find the link that corrupts packets (ethtool -S IF)",
         workaround: None,
         wrong_if: "tcpdump -vv shows no packet with a bad checksum on the receiving interface",
         measure: "UdpInCsumErrors, Udp6InCsumErrors and TcpInCsumErrors in `nstat`",
@@ -437,7 +442,11 @@ pub(super) const RULES: &[Rule] = &[
                 "below that, the stops cost less than 1 ms per second in total",
             ),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
-            at_most(M::PacketsPerSqueeze, 150.0, "the default budget is 300 packets"),
+            at_most(
+                M::PacketsPerSqueeze,
+                150.0,
+                "half of the default budget of 300 packets: polling stops early",
+            ),
             at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
         ],
         symptoms: 3,
@@ -461,7 +470,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ReceivedHere, 0.85, "90 %, minus the error of kernel accounting"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
-            at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has time to receive them"),
+            at_least(M::IdleElsewhere, 0.3, "below that, no other CPU has time to receive packets"),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
             at_least(M::OwnOfReceived, OWN, OWN_SOURCE),
             at_most(

@@ -140,13 +140,13 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the number of instructions executed"),
         sentence: "The working set of thread {thread} is {working_set}, {over_cache} times the \
                    last-level cache: {memory_share} of the thread's samples hit cache lines that \
-                   no other sample hit. Unless it scans this memory sequentially, most of these \
-                   accesses are probably cache misses.",
+                   no other sample hit. Unless the thread scans this memory sequentially, most of \
+                   these accesses are probably cache misses.",
         fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
               LIFO order, or use smaller tables; otherwise, prefetch",
         workaround: Some("use huge pages, which reduce TLB misses"),
-        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %, or the thread \
-                   scans a large file or buffer from beginning to end, where the CPU prefetches",
+        wrong_if: "the thread scans a large file or buffer from beginning to end (the CPU then \
+                   prefetches it), or the rate rises by less than 10 % with a tenth of the buffers",
         measure: "cache misses, with `linerate stat --pid PID -m cache` on a machine with hardware \
                   counters",
     },

@@ -19,9 +19,10 @@ const BUFFER_SOURCE: &str = "twice the threshold for the window, because the win
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s, the effect is negligible";
 
-/// Minimum rate of a limited program, as a fraction of the limit.
+/// Minimum rate, as a fraction of a limit, at which the limit is taken to hold the program back.
 const FULL_RATE: f64 = 0.75;
-const FULL_RATE_SOURCE: &str = "the rate that a limiter lets through, minus the counting error";
+const FULL_RATE_SOURCE: &str =
+    "a limiter that is in effect passes its full rate, minus the counting error";
 const AT_LIMIT: Condition = at_least(M::OfLimit, FULL_RATE, FULL_RATE_SOURCE);
 const HELD_BACK: Condition = at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait");
 
@@ -58,8 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter],
         gain: GainModel::WindowOpened,
         then_limited_by: Next::Is("the sender, or the path"),
-        sentence: "{socket} has a receive buffer of only {buffer}: its window is smaller than one \
-                   TSO segment, and its sender has to wait.",
+        sentence: "{socket} has a receive buffer of only {buffer}: the window is smaller than one \
+                   TSO segment, so the sender has to wait.",
         fix: "Leave SO_RCVBUF unset, so that the kernel sizes the buffer, or set it to 4 MiB",
         workaround: Some("use parallel connections, each with its own window"),
         wrong_if: "with a buffer of 4 MiB, the rate rises by less than 10 %",
@@ -112,8 +113,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::AppLimited,
                 0.5,
-                "a sender that often has nothing more to send is not limited by losses; the \
-                 exception is a client that waits for each reply, which each loss delays by 200 ms",
+                "above that, the sender often has nothing more to send, and losses do not limit \
+                 it; time spent waiting for a retransmission timeout (200 ms each) does not count",
             ),
         ],
         symptoms: 0,
@@ -141,8 +142,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RoundTripGrowth,
                 2.0,
-                "if the queue holds more data than the rest of the path, it does not run empty \
-                 when TCP backs off",
+                "at twice the minimum RTT, the queue holds as much data as the rest of the path, \
+                 and does not run empty when TCP backs off",
             ),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the bottleneck"),
         ],
@@ -158,9 +159,8 @@ pub(super) const RULES: &[Rule] = &[
         ],
         gain: GainModel::Unknown("the bandwidth of the next link is unknown"),
         then_limited_by: Next::Is("the next link, or the thread's CPU"),
-        sentence: "The slowest link on the path limits connection {bulk}: its queue is full, so \
-                   that a round trip takes {bulk_rtt} instead of {bulk_min_rtt}; the link carries \
-                   {bulk_rate} of this connection.",
+        sentence: "The slowest link on the path limits connection {bulk} to {bulk_rate}: packets \
+                   queue there, so a round trip takes {bulk_rtt} instead of {bulk_min_rtt}.",
         fix: "Give the slowest link more bandwidth: find it with mtr {bulk_peer} (the first hop \
               whose round trip rises), and look for a shaper (tc -s qdisc) or for other traffic \
               there",
@@ -243,7 +243,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::LimitRaised,
         then_limited_by: Next::Is("the thread's CPU, or the path"),
         sentence: "The {qdisc} qdisc on {interface} limits the rate to {limit}, and held packets \
-                   back {overlimits} times; the program is at {of_limit} of that limit.",
+                   back {overlimits} times; the traffic through it is at {of_limit} of that limit.",
         fix: "Raise the rate of the qdisc, or remove the qdisc: {remove_qdisc}; if the limit is \
               intended, pass it as the line rate: linerate why \
               {line_option}",
@@ -273,8 +273,9 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Other programs fill the {qdisc} qdisc on {interface}, which limits the rate to \
                    {limit}: the packets of {program} ({own_traffic} of the bytes) wait behind \
                    theirs.",
-        fix: "Keep the program's packets out of that queue: use a separate class (htb, prio), or a \
-              fair-queueing qdisc (fq_codel) instead of a FIFO; or raise the rate of the qdisc",
+        fix: "Keep the program's packets out of the shared queue: use a separate class (htb, \
+              prio), or a fair-queueing qdisc (fq_codel) instead of a FIFO; or raise the rate of \
+              the qdisc",
         workaround: Some("slowing down the other programs shortens the queue"),
         wrong_if: "without the other programs' traffic, the rate rises by less than 10 %",
         measure: "tc -s qdisc",
@@ -390,16 +391,16 @@ pub(super) const RULES: &[Rule] = &[
                 10.0,
                 "at 6 ms per RSA-4096 signature, this is 6 % of a CPU",
             ),
-            at_most(M::Hashes, 0.5, "above that, it may be hashes of passwords"),
+            at_most(M::Hashes, 0.5, "above that, the program may be hashing passwords"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::ChildProcesses, Cause::ThunderingHerd],
         gain: GainModel::CostRemoved(M::Crypto, [0.5, 0.9, 1.0]),
         then_limited_by: Next::Is("the requests themselves"),
-        sentence: "Thread {thread} spends {in_crypto} of its time in cryptographic functions, on \
-                   TLS handshakes: {connections} connections are opened per second and carry few \
-                   bytes each.",
+        sentence: "Thread {thread} spends {in_crypto} of its time in cryptographic functions, \
+                   probably for TLS handshakes: {connections} connections are opened per second, \
+                   and each carries few bytes.",
         fix: "Keep connections open (keepalive), resume TLS sessions (tickets), and use an ECDSA \
               P-256 key: an RSA-2048 signature takes about 25 times as long, an RSA-4096 signature \
               about 200 times (openssl speed)",
@@ -417,20 +418,20 @@ pub(super) const RULES: &[Rule] = &[
                 1.0,
                 "a thread that is woken for work handles several segments",
             ),
-            at_most(M::SegmentsPerConnection, 30.0, "above that, other wake-ups prevail"),
-            at_least(M::HerdPerConnection, 0.5, "half of the threads are woken per connection"),
+            at_most(M::SegmentsPerConnection, 30.0, "above that, most wake-ups have other reasons"),
+            at_least(M::HerdPerConnection, 0.5, "each connection wakes half of the threads"),
             at_least(M::HerdTime, 0.03, "3 % of the CPU time, even at the lowest cost"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::ChildProcesses],
         gain: GainModel::CostRemoved(M::HerdTime, [0.5, 1.0, 1.2]),
         then_limited_by: Next::Is("the requests themselves"),
-        sentence: "{herd} threads or processes wait for connections and wake up {herd_sleeps} \
-                   times per received TCP segment, competing for CPUs: each connection wakes most \
-                   of them, and one gets it. The other wake-ups take about {herd_time} of the CPU \
-                   time.",
-        fix: "Wake only one of them: use EPOLLEXCLUSIVE, accept in one thread, or give each a \
-              listening socket (SO_REUSEPORT)",
+        sentence: "{herd} threads or processes wait for connections and together wake up \
+                   {herd_sleeps} times per received TCP segment, competing for CPUs: each \
+                   connection wakes most of them, but only one accepts it. The other wake-ups \
+                   take about {herd_time} of the CPU time.",
+        fix: "Wake only one thread or process per connection: use EPOLLEXCLUSIVE, accept in one \
+              thread, or give each its own listening socket (SO_REUSEPORT)",
         workaround: Some("run as many threads or processes as CPUs"),
         wrong_if: "with a quarter of the threads or processes, the rate rises by less than 10 %",
         measure: "context switches per accepted connection: `pidstat -w` and TcpPassiveOpens in \

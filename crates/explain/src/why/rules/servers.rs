@@ -7,7 +7,7 @@ use super::super::requests::DELAYED;
 use super::{Next, Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// Causes for which requests wait before they are sent to a server.
+/// Causes that make requests wait before they are sent to a server.
 const STALLS_AND_LOCKS: &[Cause] = &[
     Cause::UserLock,
     Cause::RateLimiter,
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RepliesDelayed,
                 DELAYED,
-                "otherwise the program's own work may take that long",
+                "below that, the program's own work may account for the delay",
             ),
             at_least(M::QueuedForServers, 0.5, "below that, hardly any request has to wait"),
         ],
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Keep more requests in flight: pipeline them (in larger batches), or use more \
               connections (and threads)",
         workaround: Some(
-            "make the peer faster, or use a closer one; to see what limits it: {watch_peer}",
+            "make the peer faster, or use a closer one; to see what limits the peer: {watch_peer}",
         ),
         wrong_if: "with two requests in flight, the rate rises by less than 10 %",
         measure: "the peer's response time, from `ss -ti` (rtt) and the peer's log",
@@ -87,18 +87,18 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RepliesDelayed,
                 DELAYED,
-                "otherwise the program's own work may take that long",
+                "below that, the program's own work may account for the delay",
             ),
         ],
         symptoms: 0,
         explained_by: STALLS_AND_LOCKS,
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the other servers, or the program's own CPU"),
-        sentence: "{program} waits for a server to accept connections, {awaited_server}: in \
+        sentence: "{program} waits for server {awaited_server} to accept connections: in \
                    {opening_to_servers} of the readings, a client's request was waiting while a \
-                   SYN to such a server had no answer.",
+                   SYN to a server was unanswered.",
         fix: "Check that the server is up, and that neither a firewall nor a full accept queue \
-              drops the SYNs; until then, take it out of the list of servers (health checks do)",
+              drops the SYNs; meanwhile, take it out of the list of servers (health checks do so)",
         workaround: Some("shorten the connect timeout, so that another server is tried sooner"),
         wrong_if: "without that server, the rate rises by less than 10 %",
         measure: "the time that connections take to open, with tcpdump 'tcp[tcpflags] & tcp-syn \
@@ -116,9 +116,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::LoadOr("the program's own CPU"),
         sentence: "Thread {thread} spends {asleep_on_silent} of the time waiting for \
-                   {silent_server}, which does not seem to answer: each wait takes {silent_wait} \
-                   or longer, as until a timeout, and fewer datagrams arrive than are sent.",
-        fix: "Find out whether that server runs and is reachable; for a name server, try dig \
+                   {silent_server}, which does not seem to answer: each wait lasts {silent_wait} \
+                   or longer, like a timeout, and fewer datagrams arrive than are sent.",
+        fix: "Find out whether the server runs and is reachable; for a name server, try dig \
               @SERVER NAME, and remove it from /etc/resolv.conf if it does not answer",
         workaround: Some(
             "do without the query (option -n of tcpdump and others suppresses name lookups), \
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RepliesDelayed,
                 DELAYED,
-                "otherwise the program's own work may take that long",
+                "below that, the program's own work may account for the delay",
             ),
             at_least(
                 M::PendingAtServers,
@@ -147,11 +147,11 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: STALLS_AND_LOCKS,
         gain: GainModel::UpToFullCpu,
-        then_limited_by: Next::Is("the server that it queries, or the program's own CPU"),
-        sentence: "{program} waits for replies from the server that it queries, {awaited_server}: \
-                   in {awaiting_servers} of the readings, a client's request was waiting for such \
-                   a reply.{times_asked}",
-        fix: "{combine}Find out why that server is slow: {watch_server}; or answer from a cache",
+        then_limited_by: Next::Is("the queried server, or the program's own CPU"),
+        sentence: "{program} waits for replies from server {awaited_server}: in \
+                   {awaiting_servers} of the readings, a client's request was waiting for such a \
+                   reply.{times_asked}",
+        fix: "{combine}Find out why the server is slow: {watch_server}; or answer from a cache",
         workaround: Some(
             "if the server answers one request at a time, open more connections, or use more \
              servers",

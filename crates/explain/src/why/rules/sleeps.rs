@@ -12,7 +12,7 @@ use linerate_record::why::Cause;
 /// thread that sleeps on timers is considered a background thread.
 pub(in super::super) const BACKGROUND: f64 = 0.3;
 
-/// Minimum fraction of time during which the thread is stopped.
+/// Minimum fraction of time that a thread is stopped for the stops to count as a cause.
 const STOPS: f64 = 0.05;
 const STOPS_SOURCE: &str = "twice the sampling error of thread states";
 
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::ProcessesPerDatagram,
                 0.1,
-                "below that, they may be a timer's: commands that collect metrics, health checks",
+                "below that, a timer may start the processes, for metrics or health checks",
             ),
             at_least(
                 M::ChildrenShare,
@@ -153,8 +153,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::Unknown(CHILDREN_UNKNOWN),
         then_limited_by: Next::Is("the work that the child processes did"),
-        sentence: "{socket} dropped {drops} packets while {program} started processes that end \
-                   soon after, perhaps one per packet: they use {children_share} of its CPU time \
+        sentence: "{socket} dropped {drops} packets while {program} started processes that ended \
+                   soon after, perhaps one per packet: they used {children_share} of its CPU time \
                    ({children_cpus} CPUs).",
         fix: KEEP_PROCESSES,
         workaround: Some(CHEAPER_START),
@@ -197,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} is stopped {stopped} of the time, {stopped_by}.",
         fix: "{resume}",
         workaround: None,
-        wrong_if: "if nothing stops the program, the rate rises by less than 10 %",
+        wrong_if: "without the stops, the rate rises by less than 10 %",
         measure: "the state of the threads (ps -o pid,stat,comm)",
     },
     Rule {
@@ -220,7 +220,7 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some(
             "a larger buffer absorbs bursts (F_SETPIPE_SZ for a pipe, SO_SNDBUF for a socket)",
         ),
-        wrong_if: "with a reader that discards everything at once (for an output, /dev/null), the \
+        wrong_if: "with output to /dev/null, or to a reader that discards everything at once, the \
                    rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
@@ -251,7 +251,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Storage), 0.3, "otherwise the wait is not the bottleneck"),
-            at_least(M::WorkingThreads, 2.0, "several threads wait"),
+            at_least(M::WorkingThreads, 2.0, "several threads do work"),
             at_least(M::IdleCpus, 0.2, "below that, the CPUs are the bottleneck"),
             NO_OTHER_WAITS,
         ],
@@ -275,7 +275,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::RepliesDelayed,
                 DELAYED,
-                "otherwise the program's own work may take that long",
+                "below that, the program's own work may account for the delay",
             ),
             at_most(M::AwaitingServers, 0.3, "above that, requests wait for other servers"),
         ],
@@ -310,7 +310,8 @@ pub(super) const RULES: &[Rule] = &[
               memory.max in the cgroup), allow the program more memory or make it use less; mlock \
               keeps hot data in memory",
         workaround: Some("a faster disk or zram shortens each fault"),
-        wrong_if: "with enough memory, major faults disappear and the rate rises by less than 10 %",
+        wrong_if: "with enough memory, major faults disappear, but the rate rises by less than \
+                   10 %",
         measure: "major faults in /proc/PID/stat",
     },
     Rule {
@@ -330,8 +331,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Next::Is("the thread's own work"),
-        sentence: "Thread {thread} sleeps {in_send} of the time in {send}, whose peer reads \
-                   slowly, while requests wait unread on other connections.",
+        sentence: "Thread {thread} sleeps {in_send} of the time in {send}, because the peer of \
+                   this connection reads slowly; meanwhile, requests wait unread on other \
+                   connections.",
         fix: "Use non-blocking sockets (O_NONBLOCK with epoll) or a thread per connection, so that \
               one slow peer does not hold up the others; limit the amount of data queued per peer",
         workaround: Some("disconnect peers that do not read (SO_SNDTIMEO, TCP_USER_TIMEOUT)"),
@@ -371,7 +373,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             ON_TIMER,
             NOT_ON_INPUT,
-            at_least(M::Answers, 1.0, "meanwhile, the peer is waiting for the reply"),
+            at_least(M::Answers, 1.0, "with requests and replies, the peer waits during the sleep"),
             at_least(M::SleepsPerPacket, 0.1, "at least one sleep per ten packets"),
             NOT_POLLING,
             WORKS_ALONE,
@@ -383,9 +385,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Next::Is("the thread's own work, or the peer"),
         sentence: "Thread {thread} sleeps on a timer {on_timer} of the time ({sleeps_per_packet} \
-                   times per packet), while the peer waits for its reply.",
+                   times per packet), while the peer waits for a reply.",
         fix: TAKE_SLEEP_OUT,
-        workaround: Some("use more connections or threads, so that their sleeps overlap"),
+        workaround: Some("use more connections or threads, so that several sleeps overlap"),
         wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
@@ -396,7 +398,11 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             ON_TIMER,
             NOT_ON_INPUT,
-            at_least(M::AnswersDatagrams, 1.0, "meanwhile, the peers are waiting for replies"),
+            at_least(
+                M::AnswersDatagrams,
+                1.0,
+                "with requests and replies, the peers wait during the sleep",
+            ),
             at_least(M::QueueWaits, 0.85, "a request is waiting during nearly every sleep"),
             at_least(M::SleepsPerPacket, 0.8, "about one sleep per request"),
             NOT_POLLING,
@@ -408,10 +414,10 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Next::Is("the thread's own work, or the peers"),
-        sentence: "{socket} holds requests while thread {thread} sleeps on a timer, {on_timer} of \
-                   the time ({sleeps_per_packet} sleeps per datagram).",
+        sentence: "{socket} has requests waiting while thread {thread} sleeps on a timer \
+                   ({on_timer} of the time, {sleeps_per_packet} sleeps per datagram).",
         fix: TAKE_SLEEP_OUT,
-        workaround: Some("use more sockets or threads, so that their sleeps overlap"),
+        workaround: Some("use more sockets or threads, so that several sleeps overlap"),
         wrong_if: "with the sleep removed or halved, the rate rises by less than 10 %",
         measure: "/proc/PID/task/TID/syscall, sampled",
     },
