@@ -4,7 +4,7 @@
 use crate::Style;
 use crate::layout::{Paint, labelled};
 use crate::value::{ABSENT, clean, quoted, reason};
-use linerate_record::Figure;
+use linerate_record::{Figure, Scalar};
 use linerate_record::tune::{IdleAdvice, IdleTrial, TuneReport};
 use linerate_record::units::{Nanos, three_digits};
 
@@ -42,11 +42,13 @@ fn compared(trial: &IdleTrial) -> String {
 /// Formats a change in latency.
 fn added(figure: &Figure) -> String {
     match figure.as_number() {
-        Some(ns) => {
-            let side = if ns < 0.0 { "lower" } else { "higher" };
-            let text = quoted(figure, |ns| Nanos(ns).to_string());
-            if ns < 0.0 { format!("{} {side}", Nanos(-ns)) } else { format!("{text} {side}") }
+        Some(ns) if ns < 0.0 => {
+            let negative = |value: Option<f64>| value.map(|value| -value);
+            let (low, high) = (negative(figure.high), negative(figure.low));
+            let saved = Figure { value: Scalar::Number(-ns), low, high, ..figure.clone() };
+            format!("{} lower", quoted(&saved, |ns| Nanos(ns).to_string()))
         }
+        Some(_) => format!("{} higher", quoted(figure, |ns| Nanos(ns).to_string())),
         None => format!("{ABSENT} ({})", reason(figure)),
     }
 }

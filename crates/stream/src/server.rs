@@ -122,7 +122,7 @@ impl Service {
         let hello: Hello = line.receive(deadline, "during the handshake").map_err(stranger)?;
         let refusal = if hello.linerate_stream != VERSION {
             Some(format!(
-                "it speaks version {VERSION} of the protocol, but the client speaks version {}; \
+                "the server speaks version {VERSION} of the protocol, the client version {}; \
                  run the same version of linerate at both ends",
                 hello.linerate_stream
             ))
@@ -152,6 +152,11 @@ enum Ended {
 fn described(from: SocketAddr, ended: Result<u64, Ended>) -> String {
     match ended {
         Ok(tests) => format!("{from}: {tests} tests"),
+        // The message of the error itself is for the client: "rejected by the server".
+        Err(
+            Ended::Stranger(StreamError::Refused { reason })
+            | Ended::Client(StreamError::Refused { reason }),
+        ) => format!("{from}: rejected: {reason}"),
         Err(Ended::Stranger(error)) => format!("{from}: rejected: {error}"),
         Err(Ended::Client(error)) => format!("{from}: {error}"),
     }
@@ -175,7 +180,7 @@ fn attend(
         Ok(busy) => busy,
         Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(std::sync::TryLockError::WouldBlock) => {
-            let reason = "it is busy with another client; try again later".to_owned();
+            let reason = "the server is busy with another client; try again later".to_owned();
             // The client may be gone already.
             let _ = line.send(&Reply::Refused { reason: reason.clone() });
             return Err(Ended::Client(StreamError::Refused { reason }));

@@ -171,7 +171,7 @@ pub enum Measure {
     OwnInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
-    /// Packets dropped by tc filters, relative to the program's packets including the dropped ones.
+    /// Fraction of an interface's packets that its tc filters dropped.
     FilterLoss,
     /// 1 if no queueing discipline of the interface does fair queueing, otherwise 0.
     FifoBehind,

@@ -132,7 +132,7 @@ pub enum Cause {
     /// Threads use different bytes of the same cache line, and at least one thread writes to the
     /// line.
     FalseSharing,
-    /// One thread does all the work while other CPUs are idle.
+    /// One thread does most of the work while other CPUs are idle.
     SingleThread,
     /// Cryptography runs in software, without the CPU's instructions for it.
     SoftwareCrypto,
