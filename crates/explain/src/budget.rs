@@ -118,8 +118,8 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     }
 }
 
-/// Budget per packet, in instructions, from which budgets are given in whole instructions, as in
-/// the Netra document. Rounding changes a smaller one by more than half a percent.
+/// Minimum budget per packet, in instructions, that is rounded to whole instructions, as in the
+/// Netra document. Rounding a smaller budget could change it by more than half a percent.
 const WHOLE_FROM: f64 = 100.0;
 
 /// Returns how many strands a task needs so that their combined budget covers the task. In

@@ -49,7 +49,8 @@ pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str
     RULES.iter().find(holds).map_or((other, None), |rule| (rule.class, rule.part))
 }
 
-/// Returns the kind of work to which the list assigns an entire file, such as a crypto library.
+/// Returns the kind of work to which the list assigns an entire file, such as a crypto library;
+/// `None` for other files.
 pub fn class_of_file(file: &str) -> Option<CostClass> {
     let is_named = |rule: &&Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
     RULES.iter().find(is_named).map(|rule| rule.class)

@@ -97,9 +97,9 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
 /// nearer level's latency. It is unknown if one of these ends is unknown.
 ///
 /// If the end of the last cache was not seen, the last level may be this cache or memory. Hits in
-/// its unseen part are no last-level misses but may take as long, so there are no upper bounds.
-/// If the second level is not L2, an L1 miss served by L2 takes an unknown time, so there is no
-/// lower bound.
+/// its unseen part are not last-level misses but may take as long, so there are no upper bounds. If
+/// the second level is not L2, an L1 miss served by L2 takes an unknown time, so there is no lower
+/// bound.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
     let level = |at: usize| {
@@ -174,7 +174,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
     Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
 }
 
-/// Computes the CPI stack of an imported strand.
+/// Computes the CPI stack of an imported strand; `None` if its cycles per instruction are unknown.
 pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
     let pti: Vec<(&str, &Figure)> =
         strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
@@ -262,7 +262,10 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
             (Bound::Compute, format!("compute-bound: {explained}, which is less than half"))
         }
-        _ => (Bound::CannotTell, format!("cannot tell what it stalls on: {explained}")),
+        _ => (
+            Bound::CannotTell,
+            format!("cannot tell whether it is compute-bound or memory-bound: {explained}"),
+        ),
     }
 }
 

@@ -77,8 +77,8 @@ fn notes(old: &ProfileReport, new: &ProfileReport, kernel: Kernel) -> Vec<String
     let mut notes = Vec::new();
     if old.sampling.event != new.sampling.event {
         notes.push(format!(
-            "{} were sampled in the old profile, {} in the new one: shares of cycles and of CPU \
-             time differ where the frequency varies",
+            "the old profile sampled {}, the new one {}: where the CPU frequency varies, a share \
+             of cycles differs from a share of CPU time",
             old.sampling.event, new.sampling.event
         ));
     }

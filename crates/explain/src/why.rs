@@ -186,9 +186,9 @@ impl Found {
     }
 }
 
-/// Returns whether a stall may be the reason why a lock is held for long, rather than be explained
-/// by the lock: it stalls a connection to a server. Stalled replies only delay a client that would
-/// queue for the lock.
+/// Returns whether a stall may be the reason why a lock is held for long, rather than a consequence
+/// of the lock, because it stalls a connection to a server. Stalled replies only delay a client
+/// that would otherwise queue for the lock.
 fn holds_lock(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     match held.subject {
         Subject::Socket(socket) if held.rule.cause == Cause::NagleDelay => {
@@ -246,7 +246,7 @@ fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> Applied<'a> {
 }
 
 /// Returns whether a rule's symptoms are present, and none of its other conditions fails, but some
-/// could not be read. A lower bound below the threshold is no reading.
+/// could not be read. A lower bound below the threshold does not count as a reading.
 fn may_hold(rule: &Rule, verdicts: &[Verdict], is_open: impl Fn(&Condition) -> bool) -> bool {
     let (symptoms, others) = verdicts.split_at(rule.symptoms);
     let conditions = rule.conditions[rule.symptoms..].iter();
@@ -283,7 +283,7 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
     }
 }
 
-/// Returns whether a limit is none that could be removed: a rate limit that is not significantly
+/// Returns whether a limit is intended or cannot be removed: a rate limit that is not significantly
 /// below the line rate that the user requested, or a path limited by the machine's own link.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     /// Relative tolerance between a limiter's rate and line rate, which count headers differently.

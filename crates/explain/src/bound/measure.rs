@@ -63,7 +63,8 @@ impl Subject<'_> {
     }
 
     /// Returns simulated counts per 1000 instructions of the function or, for the program, of its
-    /// user-mode functions, weighted by samples.
+    /// user-mode functions, weighted by samples; `None` without a simulation, or if it covers too
+    /// little of them.
     fn simulated(&self, count: fn(&SimulatedFunction) -> u64) -> Option<Estimate> {
         let simulated = &self.report.simulated.as_ref()?.functions;
         let own = |function: &FunctionCost| simulated.iter().find(|one| one.name == function.name);

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// about this much (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions per cycle above which a core's pipe is considered saturated; occasional stalls cost
-/// about 10 %.
+/// Fraction of a core's maximum instructions per cycle at or above which its pipes are considered
+/// saturated; occasional stalls cost about 10 %.
 const FULL: f64 = 0.9;
 
 /// Fraction of a strand's time above which polling is considered excessive, so that parking the
@@ -257,8 +257,9 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not distinguish polling from work; measure once with idle strands parked \
-             and once with idle strands polling: the true figure is between the two",
+            "counters do not distinguish polling from work; measure once with the idle strands \
+             parked and once with them polling: the difference is what polling costs the other \
+             strands",
             MEASURE,
         );
     }

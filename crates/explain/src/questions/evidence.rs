@@ -17,7 +17,7 @@ pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
     }
 }
 
-/// Returns the strands in an imported record.
+/// Returns the strands in an imported record; `None` for other records.
 pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
     match body {
         Body::Strands(strands) => Some(strands),
@@ -50,7 +50,8 @@ fn tier(tier: Tier) -> &'static str {
     }
 }
 
-/// Returns the path's packet rate in packets per second, with evidence.
+/// Returns the path's packet rate in packets per second, with evidence; `None` if the record has no
+/// rate.
 pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     if let Some(run) = run_of(&asked.record.body) {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
@@ -77,17 +78,19 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     Some((kpps * 1e3, quote(format!("rate of {}", slowest.label()), &slowest.kpps)?))
 }
 
-/// Returns the mean frame size in bytes, FCS included.
+/// Returns the mean frame size in bytes, FCS included; `None` unless the record has a run with
+/// packets.
 pub(super) fn frame_bytes(asked: &Inquiry<'_>) -> Option<f64> {
     budget::frame_bytes(run_of(&asked.record.body)?)
 }
 
-/// Returns the line rate in bits per second: the given one, or the path's.
+/// Returns the line rate in bits per second: the given one, or the path's; `None` if neither is
+/// known.
 pub(super) fn line(asked: &Inquiry<'_>) -> Option<f64> {
     asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
 }
 
-/// Returns an event's count for a stage.
+/// Returns an event's count for a stage; `None` if the event was not counted.
 pub(super) fn event<'a>(stage: &'a StageReport, name: &str) -> Option<&'a Figure> {
     stage.events.as_ref()?.get(name)
 }

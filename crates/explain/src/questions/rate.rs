@@ -105,7 +105,8 @@ pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {
     by_time(asked, bits)
 }
 
-/// Answers in terms of instructions, for a processor with a known issue rate.
+/// Answers in terms of instructions, for a processor with a known issue rate; `None` without such a
+/// processor, or if the instructions per packet are unknown.
 fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
     let paths = path_lengths(asked);

@@ -74,7 +74,7 @@ fn of_observed(why: &WhyReport, file: &str) -> Reply {
 
 /// Answers from the time spent in each thread's nodes: names the thread with the most packet work,
 /// and the node that accounts for most of it. If the packets are distributed over threads, the work
-/// covers only that thread's packets.
+/// covers only that thread's packets. `None` if no node was timed.
 fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     let ticks = NodeCounts::all_ticks;
     let all = |strand: &StrandCounts| strand.nodes.iter().filter_map(ticks).sum::<f64>();
@@ -129,7 +129,7 @@ fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
     evidence
 }
 
-/// Returns the strand with the highest CPI.
+/// Returns the strand with the highest CPI; `None` if no CPI is known.
 fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
     let cpi = |strand: &&StrandCounts| strand.cpi.as_number();
     report
@@ -140,6 +140,7 @@ fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
 }
 
 /// Returns a stage's misses per thousand instructions. `misses` is the name of the miss event.
+/// `None` if misses or instructions were not counted.
 fn pti(stage: &StageReport, misses: &str) -> Option<Figure> {
     let misses = event(stage, misses)?;
     let instructions = event(stage, "instructions")?.as_number().filter(|n| *n > 0.0)?;

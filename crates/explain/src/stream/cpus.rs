@@ -2,17 +2,18 @@
 //! CPU demand of the two sides of a stream, relative to the CPUs that each side can use.
 //!
 //! A side has one thread per connection, so its CPU time in CPUs says little: 8 threads that use
-//! 15 % of a CPU each are far from being limited by CPUs. It is related to
+//! 15 % of a CPU each are far from being limited by CPUs. CPU time is therefore divided by the
 //!
 //! ```text
 //! CPUs that a side can use = min(connections, CPUs on which its threads may run)
 //! ```
 //!
-//! and the time for which threads waited for a CPU to the number of threads. With one connection,
-//! both are 1.
+//! and the time for which threads waited for a CPU is divided by the number of threads. With one
+//! connection, both divisors are 1.
 //!
 //! All results are exact: the interval of the CPU time only reflects that slices differ, and a
-//! slice with less CPU time spent correspondingly more time waiting.
+//! slice with less CPU time spent correspondingly more time waiting. A result is `None` if CPU
+//! time was not measured.
 
 use super::measure::Facts;
 use linerate_record::stream::{StreamMode, StreamPathKind, StreamSide};

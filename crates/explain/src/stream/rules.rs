@@ -17,9 +17,9 @@ const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 t
                       ones that are read slowly";
 const IDLE: &str = "the busier side's CPU has headroom";
 const TURNS: &str = "at nearly all times, at least one side needs a CPU";
-const BY_BUFFER: &str = "a buffer that is too small loses less than half if it is four times as \
-                         large";
-const DELIVERS: &str = "otherwise the sender's CPU costs more than the loss does";
+const BY_BUFFER: &str = "if the buffer size is the cause, a buffer four times as large drops less \
+                         than half as many";
+const DELIVERS: &str = "above this, the sender's CPU limits the stream more than the loss does";
 const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
                      as the bottleneck";
 
@@ -434,11 +434,15 @@ pub const RULES: &[Rule] = &[
         limited_by: "wake_ups",
         conditions: &[
             at_most(M::IsRequest, 0.0, "requests have their own rule"),
-            at_least(M::WindowLimited, 0.0, "TCP: a sender of datagrams waits for no receiver"),
+            at_least(
+                M::WindowLimited,
+                0.0,
+                "only TCP: a sender of datagrams never waits for the receiver",
+            ),
             at_least(M::IsLocal, 1.0, "no network delays the two ends"),
             at_least(M::BothDemand, 0.85, TURNS),
             at_most(M::Demand, 0.85, "both sides have idle time"),
-            at_least(M::Switches, 0.1, "in between, they sleep"),
+            at_least(M::Switches, 0.1, "each side sleeps while the other works"),
         ],
         explained_by: ALL_STOPS,
         is_swept: false,
@@ -456,14 +460,18 @@ pub const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::BufferDrops, 0.001, LOST),
             at_least(M::DropsLeft, 0.5, BY_BUFFER),
-            at_least(M::Demand, 0.85, "if no side is fully used, the loss may have another cause"),
+            at_least(
+                M::Demand,
+                0.85,
+                "if both sides have idle time, the loss may have another cause",
+            ),
         ],
         explained_by: &[],
         is_swept: false,
         sentence: "{drops} of {sent} datagrams were dropped because the receiver's buffer \
                    ({receive_buffer}) was full; with other buffer sizes, the loss is about the \
-                   same, so the receiver is too slow or does not run for a while (it waited for a \
-                   CPU {receiver_waiting} of the time).",
+                   same, so the receiver is too slow, or does not run for stretches of time (it \
+                   waited for a CPU {receiver_waiting} of the time).",
         fix: "Send more slowly (--rate), receive in batches (recvmmsg), or give the receiver a CPU \
               of its own (--cpus)",
         wrong_if: "with a buffer four times as large, less than half of the loss remains",

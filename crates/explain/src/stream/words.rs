@@ -67,8 +67,12 @@ pub(super) fn limit(keyword: &str) -> &str {
         "cpu" => "the busier side's CPU",
         "receive_window" => "the receiver's window",
         "send_buffer" => "the send buffer",
+        "receive_buffer" => "the receive buffer",
         "congestion_window" => "the congestion window",
         "rate_limit" => "the rate limit",
+        "sender_pause" => "the sender's pauses",
+        "receiver_pause" => "the receiver's pauses",
+        "round_trip" => "the round trip",
         "wake_ups" => "the two ends' waits for each other",
         other => other,
     }

@@ -23,7 +23,8 @@ pub(super) fn on_asked_by_udp(facts: &Facts<'_>, thread: &ThreadActivity) -> f64
     sleeps.iter().map(|sleep| sleep.share).sum()
 }
 
-/// Returns the address of the server for whose replies a thread waits longest.
+/// Returns the address of the server for whose replies a thread waits longest; `None` if it is
+/// unknown, or if the thread waits for none.
 pub(super) fn asked(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let longest = waits::longest(sleeps(facts, thread))?;
     Some(longest.object.as_deref()?.rsplit_once("to ")?.1.to_owned())
@@ -42,16 +43,17 @@ pub(super) struct Silent<'a> {
     pub(super) server: &'a str,
     /// Fraction of the thread's time, 0 to 1.
     pub(super) share: f64,
-    /// Lower bound on the mean time of a wait, in seconds: all sleeps of the thread count, or all
-    /// datagrams that were sent.
+    /// Lower bound on the mean length of a wait, in seconds, as if each sleep of the thread, or
+    /// each datagram that was sent, were a wait.
     pub(super) wait_s: f64,
 }
 
 /// Returns the UDP server for which a thread waits longest, if it does not seem to answer: the
-/// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive. For
-/// servers that need not reply, the datagrams must be the program's, and a few per wait.
+/// waits are as long as the timeouts of resolvers, and more datagrams are sent than arrive. If the
+/// server need not reply to each datagram, the datagrams must also be known to be the program's,
+/// and 0.5 to 10 must be sent per wait.
 pub(super) fn silent<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Option<Silent<'a>> {
-    /// Minimum mean wait in seconds, a lower bound.
+    /// Minimum of [`Silent::wait_s`].
     const WAIT_S: f64 = 0.2;
     /// Maximum number of datagrams that arrive in the network namespace, per datagram sent.
     const ANSWERS: f64 = 0.8;

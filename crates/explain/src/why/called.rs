@@ -27,8 +27,8 @@ const PURPOSES: &[Purpose] = &[
         with: &[],
         does: "is interrupted by signals",
         fix: "Find what sends the signals (strace -f -e trace=none -p PID shows each): a timer \
-              (timer_create, setitimer; the unit may be wrong), a profiler, or SIGIO. Lower their \
-              rate, or read them with timerfd or signalfd in the event loop",
+              (timer_create, setitimer; check the unit of its interval), a profiler, or SIGIO. \
+              Lower their rate, or read them with timerfd or signalfd in the event loop",
         // Saving and restoring the registers of AVX-512 takes longer than the call, and so does
         // setting the next timer in a guest.
         weight: [1.0, 4.0, 20.0],
@@ -80,14 +80,14 @@ const PURPOSES: &[Purpose] = &[
         counted: &["rt_sigprocmask"],
         with: &[],
         does: "changes its signal mask",
-        fix: "Avoid sigsetjmp with a saved mask and swapcontext (strace -f -k -e \
+        fix: "Avoid swapcontext, and sigsetjmp with a saved mask (strace -f -k -e \
               trace=rt_sigprocmask -p PID shows the callers)",
         weight: [0.1, 0.3, 1.0],
     },
     Purpose {
         counted: &["getpid", "gettid", "getuid", "geteuid", "getppid", "sched_getcpu", "getcpu"],
         with: &[],
-        does: "asks for IDs",
+        does: "asks the kernel for an ID (process, thread, user, CPU)",
         fix: "Keep the ID in a variable (strace -f -k -e trace=getpid,gettid -p PID shows the \
               callers)",
         weight: [0.1, 0.2, 1.0],

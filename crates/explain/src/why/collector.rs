@@ -45,7 +45,7 @@ pub(super) fn share(facts: &Facts<'_>) -> Option<Estimate> {
     (all > 0.0 && samples > 0).then(|| sampled(collecting / all, samples))
 }
 
-/// Returns the CPU time of the garbage collector, in CPUs.
+/// Returns the CPU time of the garbage collector, in CPUs; `None` as for [`share`].
 pub(super) fn cpus(facts: &Facts<'_>) -> Option<Estimate> {
     share(facts).map(|share| share.scale(facts.used_cpus()))
 }

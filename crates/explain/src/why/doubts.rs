@@ -37,8 +37,8 @@ use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState
 /// Advice on finding the locks and channels that goroutines wait for.
 const GO_LOCKS: &str = "Profile what the goroutines wait for: go tool pprof \
      http://HOST/debug/pprof/mutex and .../block (import net/http/pprof; \
-     runtime.SetMutexProfileFraction and SetBlockProfileRate start them). strace does \
-     not show it, because a goroutine that waits occupies no thread";
+     runtime.SetMutexProfileFraction and SetBlockProfileRate enable these profiles). strace does \
+     not show these waits, because a waiting goroutine does not occupy a thread";
 
 /// A reason to doubt that nothing is wrong, and what to do next.
 pub(super) struct Doubt {
@@ -273,7 +273,7 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     };
     Doubt::new(
         format!(
-            "{claim}: thread {} sleeps {} % of the time, but not waiting for input.",
+            "{claim}: thread {} sleeps {} % of the time, waiting for something other than input.",
             label(thread),
             percent(longest)
         ),

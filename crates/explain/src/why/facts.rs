@@ -18,8 +18,9 @@ use linerate_record::why::{
     SocketKind, ThreadActivity, ThreadState, Unread,
 };
 
-/// Minimum rate that counts as packet loss. RFC 2544 tolerates no loss at all, but lower rates may
-/// only show that the counters were read at slightly different times.
+/// Fraction of packets lost above which a program counts as losing packets. RFC 2544 tolerates no
+/// loss at all, but a smaller fraction may only show that the counters were read at slightly
+/// different times.
 pub(super) const LOST: f64 = 0.001;
 
 /// Scheduler events, unread in a container because they have the host's thread IDs.
@@ -122,7 +123,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the thread with the highest CPU demand; ties go to the lowest ID. Threads that were
-    /// observed only briefly come last.
+    /// observed only briefly come last. `None` if no thread was observed.
     pub fn busiest(&self) -> Option<&'a ThreadActivity> {
         let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
             let is_whole = self.is_brief(b).cmp(&self.is_brief(a));
@@ -140,7 +141,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the thread to examine for a subject: its own, the busiest thread that reads the
-    /// socket, or the busiest thread overall.
+    /// socket, or the busiest thread overall. `None` if no thread was observed.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -155,7 +156,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns a subject's CPU: its own, or the one on which its thread ran most.
+    /// Returns a subject's CPU: its own, or the one on which its thread ran most; `None` if it was
+    /// not read.
     pub fn cpu(&self, subject: Subject<'a>) -> Option<&'a CpuCounts> {
         match subject {
             Subject::Cpu(cpu) => Some(cpu),
@@ -193,7 +195,8 @@ impl<'a> Facts<'a> {
     /// Returns the fraction of time that a thread does useful work and does not merely poll. A
     /// thread that always has input, that sleeps when idle, or that is in send calls does useful
     /// work whenever it is on a CPU. For a polling thread, the fraction is estimated from samples.
-    /// For other threads that never sleep, gaps between packets give an upper bound.
+    /// For other threads that never sleep, gaps between packets give an upper bound. `None` if all
+    /// of these are unknown.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// Fraction of time asleep above which a thread is known to sleep when idle.
         const SLEEPS: f64 = 0.02;
@@ -296,7 +299,8 @@ impl<'a> Facts<'a> {
         thread.samples >= SAMPLES_MIN
     }
 
-    /// Returns the fraction of a thread's samples that are in a group of functions.
+    /// Returns the fraction of a thread's samples that are in a group of functions; `None` with too
+    /// few samples.
     pub fn functions(&self, thread: &ThreadActivity, group: Group) -> Option<Estimate> {
         if thread.samples < SAMPLES_MIN || (group.is_kernel() && !self.has_kernel_samples()) {
             return None;
@@ -305,7 +309,8 @@ impl<'a> Facts<'a> {
         Some(sampled(of_group.map(|function| function.share).sum(), thread.samples))
     }
 
-    /// Returns the fraction of a CPU's time that is spent in a group of kernel functions.
+    /// Returns the fraction of a CPU's time that is spent in a group of kernel functions; `None`
+    /// with too few samples.
     pub fn cpu_functions(&self, cpu: &CpuCounts, group: Group) -> Option<Estimate> {
         if cpu.samples < SAMPLES_MIN {
             return None;
@@ -412,7 +417,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the TCP time selected by `of` as a fraction of the measurement: the byte-weighted
-    /// mean over sending connections.
+    /// mean over sending connections; `None` if there are none.
     pub fn tcp_share(&self, of: fn(&linerate_record::why::TcpCounts) -> f64) -> Option<Estimate> {
         let senders = self.connections().filter_map(|socket| socket.tcp.as_ref());
         let senders = senders.filter(|tcp| tcp.bytes_acked > tcp.bytes_received);
@@ -426,7 +431,7 @@ impl<'a> Facts<'a> {
 
     /// Returns two packet counts. The first covers packets lost before they reached the program,
     /// including those dropped at a ring whose drop counter only its owner can read. The second
-    /// covers packets that the program received.
+    /// covers packets that the program received. `None` if it is unknown whether packets were lost.
     pub fn ring_loss(&self) -> Option<(u64, u64)> {
         let row = self.ledger.rows.iter().find(|row| row.layer == Layer::Program)?;
         let missed: u64 = row.losses.iter().map(|loss| loss.packets).sum();
@@ -438,7 +443,8 @@ impl<'a> Facts<'a> {
         known.then(|| (row.unaccounted.unwrap_or(0) + missed + dropped, row.packets.unwrap_or(0)))
     }
 
-    /// Returns the fraction of the program's packets lost before reaching it, at any layer.
+    /// Returns the fraction of the program's packets lost before reaching it, at any layer; `None`
+    /// if its packets were not counted.
     pub fn receive_loss(&self) -> Option<Estimate> {
         let before = |layer| layer <= Layer::Program;
         let places = self.ledger.places();

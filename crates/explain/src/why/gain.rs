@@ -151,8 +151,8 @@ impl GainModel {
                  waits for input"
             }
             Self::MoreCpus => {
-                "idle CPUs / CPUs used; the range is from using none of the idle CPUs to using all \
-                 of them, without splitting a flow"
+                "idle CPUs / CPUs used; the range is from using few or none of the idle CPUs to \
+                 using all of them, without splitting a flow"
             }
             Self::LockReleased => {
                 "upper bound: threads waiting for the lock / threads not waiting for it"
@@ -485,7 +485,7 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
 }
 
 /// Returns the thread's headroom in percent. At a higher rate, the cost per packet may halve
-/// (larger batches) or double (caches, locks).
+/// (larger batches) or double (caches, locks). `None` if it is unknown how busy the thread is.
 pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Minimum share that sampled accounting can distinguish from zero.
     const LEAST_SHARE: f64 = 0.01;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parts of the kernel that packets need not pass, or that a different setup makes cheap, judged by
-//! the functions in which a thread was sampled. Data/cost-classes.txt lists the functions.
+//! the functions in which a thread was sampled. The functions are listed in data/cost-classes.txt.
 
 use super::called;
 use super::facts::{Facts, sampled};
@@ -30,9 +30,10 @@ const PARTS: &[KernelPart] = &[
         anchors: &[],
         causes: 1.0,
         does: "policy routing: the rules of `ip rule` are compared one by one with each packet",
-        fix: "Merge the rules (`ip rule` lists them): routes of one table, or one rule with a \
+        fix: "Merge the rules (`ip rule` lists them): use routes in one table, or one rule with a \
               prefix or a mark, instead of a rule per address; put the rule that matches most \
-              packets first; a connected socket looks its route up only once",
+              packets first; or connect the sockets, because a connected socket looks up its route \
+              only once",
     },
     KernelPart {
         name: "taps",
@@ -82,7 +83,7 @@ const PARTS: &[KernelPart] = &[
                destination's port)",
         fix: "Check that the bridge learns addresses (bridge fdb show; ip -d link shows \
               ageing_time, which must not be 0, and bridge -d link shows learning and flood per \
-              port); without firewall rules for bridged frames, set \
+              port); if no firewall rule applies to bridged frames, set \
               net.bridge.bridge-nf-call-iptables=0",
     },
     KernelPart {

@@ -190,7 +190,7 @@ fn mutex_share(thread: &ThreadActivity) -> f64 {
     thread.asleep_on.iter().filter(|sleep| is_at_mutex(sleep)).map(|sleep| sleep.share).sum()
 }
 
-/// Returns the thread that holds the mutex for which a thread waits.
+/// Returns the thread that holds the mutex for which a thread waits; `None` if it is unknown.
 fn owner<'a>(facts: &Facts<'a>, one: &Member<'a>) -> Option<&'a ThreadActivity> {
     let tid = one.longest.holder?;
     facts.observation.threads.iter().find(|other| (other.pid, other.tid) == (one.thread.pid, tid))
@@ -232,7 +232,8 @@ impl<'a> Group<'a> {
         known >= 0.5 * waiting && is_held && pending >= 0.5 * waiting
     }
 
-    /// Returns the thread that holds the mutexes for which the group waits most of the time.
+    /// Returns the thread that holds the mutexes for which the group waits most of the time; `None`
+    /// if it is unknown, or if there is no such thread.
     fn owner(&self, facts: &Facts<'a>) -> Option<&'a ThreadActivity> {
         let mut owners = BTreeMap::<u32, (f64, &ThreadActivity)>::new();
         for one in &self.threads {

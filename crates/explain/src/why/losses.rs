@@ -13,7 +13,7 @@ const MOST: f64 = 0.8;
 const FIREWALL: &str = "NETFILTER_DROP";
 
 /// Returns whether a loss, out of a number of packets, is larger than what can result from reading
-/// the counters one after another: 1 %, and 100 packets.
+/// the counters one after another: at least 1 % and at least 100 packets.
 pub(super) fn is_much(lost: u64, packets: u64) -> bool {
     const SHARE: f64 = 0.01;
     const LEAST: u64 = 100;

@@ -357,9 +357,10 @@ pub enum Measure {
     ConnectionTime,
     /// Number of threads that wait for input and compete for CPUs.
     HerdThreads,
-    /// Their sleeps per TCP segment that the namespace received.
+    /// Sleeps of the threads of [`Self::HerdThreads`] per TCP segment that the namespace received.
     HerdSleeps,
-    /// Fraction of these threads that wake up for each connection, if each wakes up once.
+    /// Fraction of the threads of [`Self::HerdThreads`] that wake up for each connection, if each
+    /// wakes up once.
     HerdPerConnection,
     /// Fraction of the program's CPU time spent on waking up beyond once per connection.
     HerdTime,
@@ -367,7 +368,7 @@ pub enum Measure {
     Observer,
     /// Fraction of samples in the largest part of the kernel that packets do not need.
     KernelPart,
-    /// CPU time of that part as a whole, relative to the thread's CPU time.
+    /// CPU time of the part of [`Self::KernelPart`] as a whole, relative to the thread's CPU time.
     KernelPartTime,
     /// Fraction of samples in the program's own function that has most of them.
     OwnFunction,
@@ -395,13 +396,14 @@ pub enum Measure {
     SmallSegments,
     /// Delivery rate times RTT of the busiest sending connection, over its congestion window.
     WindowOfRate,
-    /// Its congestion window, relative to the round trips in which it had data to send.
+    /// Congestion window of that connection in segments, relative to the number of round trips in
+    /// which it had data to send.
     WindowOfRoundTrips,
-    /// Its minimum round-trip time, in milliseconds.
+    /// Minimum round-trip time of that connection, in milliseconds.
     RoundTripMs,
-    /// Its round-trip time at the end, relative to the minimum.
+    /// Round-trip time of that connection at the end, relative to the minimum.
     SteadyRoundTrip,
-    /// Segments that it retransmitted.
+    /// Segments retransmitted on that connection.
     RetransmittedByBusiest,
     /// Segments that arrived at their receivers with a congestion mark (ECN).
     CongestionMarks,

@@ -85,7 +85,8 @@ fn unread(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Returns the socket with the longest mean queue among those whose queue is nearly always
-/// non-empty, and the fraction of its readings in which the queue is non-empty.
+/// non-empty, and the fraction of its readings in which the queue is non-empty; `None` if there is
+/// no such socket.
 fn fullest<'a>(sockets: impl Iterator<Item = &'a SocketCounts>) -> Option<(&'a SocketCounts, f64)> {
     let sockets = sockets.filter_map(|socket| Some((socket, waits(socket)?)));
     sockets.max_by(|(a, _), (b, _)| a.receive_queue_mean.total_cmp(&b.receive_queue_mean))

@@ -5,6 +5,8 @@
 //! CPU to do so, unless something else delays the reply: a lock, a timer, a disk, another server.
 //! The fraction of time in which a reply is pending but all threads sleep is therefore at least the
 //! fraction in which any reply is pending, minus the CPU demand of all threads together.
+//!
+//! All results are `None` if there were too few readings of the requests.
 
 use super::facts::{Facts, counted, sampled};
 use super::roles::{is_accepted, servers};
@@ -142,13 +144,15 @@ pub(super) fn queued_for_servers(facts: &Facts<'_>) -> Option<Estimate> {
     Some(pending.minus(Estimate::exactly(servers(facts).count() as f64)))
 }
 
-/// Returns [`queued_for_servers`] per connection to other servers.
+/// Returns [`queued_for_servers`] per connection to other servers; `None` if there are no such
+/// connections.
 pub(super) fn queued_per_server(facts: &Facts<'_>) -> Option<f64> {
     let servers = Some(servers(facts).count()).filter(|servers| *servers > 0)?;
     Some((queued_for_servers(facts)?.value / servers as f64).max(0.0))
 }
 
-/// Returns the server whose replies the program awaits most often.
+/// Returns the server whose replies the program awaits most often; `None` if it was seen to await
+/// none.
 pub(super) fn server<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     counts(facts)?.server.as_deref()
 }

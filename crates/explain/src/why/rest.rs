@@ -471,7 +471,8 @@ fn unknown_reason(
             },
         ),
         (false, _) if runs >= 0.85 => (
-            "whether its CPU is the bottleneck, within the error of CPU accounting",
+            "whether the busiest thread's CPU is the bottleneck, within the error of CPU \
+             accounting",
             "Watch for longer (-t 30s), or see whether a second thread or process raises the rate",
         ),
         (false, _) => (

@@ -164,8 +164,10 @@ impl Measure {
                 ("time with clients waiting while connections to servers open", "ratio")
             }
             Self::HerdThreads => ("threads that wait for input and compete for CPUs", "threads"),
-            Self::HerdSleeps => ("their sleeps per received TCP segment", "ratio"),
-            Self::HerdPerConnection => ("fraction of them woken per connection", "ratio"),
+            Self::HerdSleeps => ("sleeps of competing threads per TCP segment received", "ratio"),
+            Self::HerdPerConnection => {
+                ("fraction of the competing threads that wake up per connection", "ratio")
+            }
             Self::HerdTime => ("CPU time of wake-ups without a connection, estimated", "ratio"),
             _ => return None,
         })
@@ -174,7 +176,9 @@ impl Measure {
     fn title_of_avoidable(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::KernelPart => ("samples in a part of the kernel that can be avoided", "ratio"),
-            Self::KernelPartTime => ("CPU time of this part, estimated", "ratio"),
+            Self::KernelPartTime => {
+                ("CPU time of the avoidable part of the kernel, estimated", "ratio")
+            }
             Self::CongestionMarks => ("segments with a congestion mark (ECN)", "segments"),
             Self::OfCalls => ("system calls of the thread / of all threads", "ratio"),
             Self::Hashes => {
@@ -185,11 +189,15 @@ impl Measure {
             }
             Self::BriefThreadsTime => ("CPU time of threads that ended, estimated", "ratio"),
             Self::FileCalls => ("reads and writes per datagram, other than of sockets", "calls"),
-            Self::FileCallTime => ("CPU time of these calls, estimated", "ratio"),
+            Self::FileCallTime => {
+                ("CPU time of reads and writes other than of sockets, estimated", "ratio")
+            }
             Self::HandshakeMs => ("CPU time in cryptographic functions per connection", "ms"),
             Self::OwnFunction => ("samples in one function of the program", "ratio"),
-            Self::OtherCalls => ("system calls of one other purpose", "ratio"),
-            Self::OtherCallTime => ("CPU time of these calls, estimated", "ratio"),
+            Self::OtherCalls => ("system calls for one purpose other than packets", "ratio"),
+            Self::OtherCallTime => {
+                ("CPU time of system calls for one purpose other than packets, estimated", "ratio")
+            }
             Self::BytesPerRead => ("bytes received per call that reads", "bytes"),
             Self::ReadTime => ("CPU time of calls that read, estimated", "ratio"),
             Self::BriefThreadsCpus => ("CPU time of threads that ended", "CPUs"),
@@ -202,7 +210,7 @@ impl Measure {
                 ("congestion window in segments / round trips with data to send", "ratio")
             }
             Self::RoundTripMs => ("minimum round-trip time", "ms"),
-            Self::SteadyRoundTrip => ("round-trip time / minimum, at the end", "ratio"),
+            Self::SteadyRoundTrip => ("round-trip time at the end / minimum", "ratio"),
             Self::RetransmittedByBusiest => ("segments retransmitted", "segments"),
             _ => return None,
         })

@@ -167,12 +167,12 @@ pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
 }
 
 /// Returns the fraction of time that a thread sleeps because it has no work: it waits for input or
-/// for another thread.
+/// for another thread; `None` as for [`time_in`].
 pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
-/// Returns the longest of the given sleeps.
+/// Returns the longest of the given sleeps; `None` if there are none.
 pub(super) fn longest<'a>(
     sleeps: impl IntoIterator<Item = &'a SleepTime>,
 ) -> Option<&'a SleepTime> {
@@ -187,8 +187,8 @@ pub(super) fn named(sleep: &SleepTime) -> String {
     }
 }
 
-/// Returns the call in which a thread sleeps longest for this kind of wait, such as
-/// `fsync (/var/log/requests)`.
+/// Returns the call in which a thread sleeps longest for this kind of wait, such as `fsync
+/// (/var/log/requests)`; `None` if it has no such wait.
 pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     longest(sleeps).map(named)
@@ -202,7 +202,7 @@ pub(super) fn storage_fix(thread: &ThreadActivity) -> &'static str {
             "Keep the file in memory (more memory for the page cache, or a higher memory.max in \
              the cgroup), read ahead (posix_fadvise), or keep more reads in flight (threads, \
              io_uring); if the disk is not busy (iostat -x), look for a limit (io.max in the \
-             cgroup) or, on a network file system, at its server (nfsiostat)"
+             cgroup); on a network file system, look at its server (nfsiostat)"
         }
         Some("nfs_wait_bit_killable" | "rpc_wait_bit_killable") => {
             "Cache the result in the program; on a network file system, let the kernel cache \

@@ -395,7 +395,7 @@ fn an_emulated_network_on_the_way_is_named() {
         ..qdisc("netem", 15_000_000, 0, 0.0)
     };
     let sentence = "on v2: its netem qdisc passed on 10,000 packets; it delays each packet by \
-                    20 ms, and dropped 312 of them";
+                    20 ms, and dropped 312 more";
     assert_doubt(&with(netem.clone()), sentence);
     // An interface that the program hardly uses.
     let other = QdiscCounts { packets: 200, drops: 0, ..netem.clone() };

@@ -84,7 +84,7 @@ fn a_group_commit_waits_for_storage() {
     assert!(finding.fix.as_deref().unwrap().contains("synchronous_commit"), "{:?}", finding.fix);
     // Without syncs, it is not known what the processes wait for, but they do wait.
     let locked = database(0.4, [0.0; 3], 6.7);
-    assert_doubt(&locked, "6.7 requests are pending, but threads work on, or wait for a CPU for");
+    assert_doubt(&locked, "6.7 requests are pending, but at most ");
     // Requests for which a process works or waits for a CPU, and idle processes.
     for other in [database(0.0, [0.0; 3], 4.2), database(0.4, [0.05, 0.0, 0.0], 0.1)] {
         let finding = &explain(&other)[0];

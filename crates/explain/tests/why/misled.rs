@@ -154,7 +154,11 @@ fn waits_that_could_not_be_read_are_not_taken_for_no_wait_for_input() {
     let mut server = thread("server", 100, &[(User, 0.03), (Kernel, 0.04), (Asleep, 0.93)]);
     server.asleep_on = vec![sleep("not known", None, 0.93)];
     let finding = explain(&observation(vec![server])).remove(0);
-    assert!(!finding.sentence.contains("but not waiting for input"), "{}", finding.sentence);
+    assert!(
+        !finding.sentence.contains("waiting for something other than input"),
+        "{}",
+        finding.sentence
+    );
 }
 
 #[test]

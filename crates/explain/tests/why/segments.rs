@@ -173,7 +173,7 @@ fn a_group_of_sleeping_threads_does_not_hide_what_holds_it_up() {
         seen.threads.push(thread);
     }
     assert_doubt(&seen, "2 threads sleep in futex most of the time");
-    assert_doubt(&seen, "Its threads sleep in fdatasync (/var/lib/pg_wal/1) 45 % of the time");
+    assert_doubt(&seen, "the program's threads sleep in fdatasync (/var/lib/pg_wal/1) 45 % of the");
 }
 
 #[test]

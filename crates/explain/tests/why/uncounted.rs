@@ -101,7 +101,7 @@ fn a_socket_in_no_list_may_lose_packets() {
     seen.interfaces.clear();
     let finding = first(&seen);
     assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
-    assert!(finding.sentence.contains("neither TCP, UDP, packet nor Unix"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("not a TCP, UDP, packet or Unix"), "{}", finding.sentence);
     // Connections that last for a request are in no list, either.
     let mut brief = seen.clone();
     brief.sockets = vec![socket(SocketKind::TcpListen, "10.0.0.1:80", None)];

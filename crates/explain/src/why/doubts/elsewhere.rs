@@ -90,7 +90,7 @@ pub(in super::super) fn neighbours(facts: &Facts<'_>, is_known: bool) -> Option<
         return None;
     }
     let (claim, whose) = match is_here {
-        true => ("what else limits the rate", "sent in its network namespace "),
+        true => ("what else limits the rate", "sent in the program's network namespace "),
         false => ("whether the program's packets were among those dropped", ""),
     };
     let share = percent(dropped as f64 / sent.max(dropped) as f64);

@@ -81,11 +81,11 @@ pub(in super::super) fn group_commit(facts: &Facts<'_>) -> Option<Doubt> {
     let share = waiting / threads.len() as f64;
     let doubt = Doubt::new(
         format!(
-            "Cannot tell how much of the wait for storage (waiting_for_storage) the rate depends \
-             on: on average, {} requests are pending, {} threads that handle requests sleep in \
-             futexes {} % of the time, and one thread at a time is asleep in {}, {} % of the time \
-             in total. This is what a group commit looks like: one thread syncs for all, and the \
-             others wait until it is done.",
+            "Cannot tell how far the wait for storage (waiting_for_storage) limits the rate: on \
+             average, {} requests are pending; {} threads that handle requests sleep in futexes {} \
+             % of the time; and one thread at a time sleeps in {}, {} % of the time in total. This \
+             is what a group commit looks like: one thread syncs for all, and the others wait \
+             until it is done.",
             three_digits(counts.pending_mean),
             threads.len(),
             percent(share),
@@ -97,8 +97,8 @@ pub(in super::super) fn group_commit(facts: &Facts<'_>) -> Option<Doubt> {
          appendfsync everysec in Redis: a crash loses the last commits), or with the log on a \
          faster disk; if the rate stays the same, look for a lock (user_lock)",
     )?;
-    let doubt = doubt.with("threads that handle requests asleep in futexes", waiting, "threads");
-    Some(doubt.with("time in which a thread is asleep in a sync", syncing, "ratio"))
+    let doubt = doubt.with("request-handling threads asleep in futexes", waiting, "threads");
+    Some(doubt.with("time in which a thread sleeps in a sync call", syncing, "ratio"))
 }
 
 /// Detects a pool of threads that is smaller than the number of pending requests, while all its
@@ -134,10 +134,10 @@ pub(in super::super) fn small_pool(facts: &Facts<'_>) -> Option<Doubt> {
     let doubt = Doubt::new(
         format!(
             "Cannot tell why requests wait: on average, {} are pending, but all {} threads that \
-             read and write on the connections ({} and others) sleep {} % of the time, {}. Either \
-             each request sleeps or waits for something else, and the pool of threads is too small \
-             for that, or the threads wait for one another. (In an asynchronous runtime, a request \
-             that waits occupies no thread.)",
+             read and write on the connections ({} and others) sleep at least {} % of the time, \
+             {}. Perhaps each request sleeps or waits for something else, so that the pool has too \
+             few threads; or the threads wait for one another. (In an asynchronous runtime, a \
+             waiting request does not occupy a thread.)",
             three_digits(counts.pending_mean),
             pool.len(),
             label(does_most),
@@ -204,10 +204,11 @@ pub(super) fn held_by_others(facts: &Facts<'_>) -> Option<Doubt> {
     let input: f64 = threads.iter().filter_map(|one| time_in(one, Wait::Input)).sum();
     let doubt = Doubt::new(
         format!(
-            "Cannot tell what delays the replies: on average, {} requests are pending, but threads \
-             work on, or wait for a CPU for, at most {} of them. {} threads that handle requests \
-             sleep in futexes ({} of them at a time on average; {} wait for input, and {} are on a \
-             CPU): they may be waiting for a lock (user_lock), for a disk, or for another thread.",
+            "Cannot tell what delays the replies: on average, {} requests are pending, but at most \
+             {} of them have a thread that works on them or waits for a CPU to do so. {} threads \
+             that handle requests sleep in futexes ({} of them at a time on average; {} wait for \
+             input, and {} are on a CPU): they may be waiting for a lock (user_lock), for a disk, \
+             or for another thread.",
             three_digits(counts.pending_mean),
             three_digits((counts.pending_mean - held).max(0.0)),
             threads.len(),

@@ -182,8 +182,9 @@ pub(super) fn few_ports(facts: &Facts<'_>) -> Option<Doubt> {
     let doubt = Doubt::new(
         format!(
             "Cannot tell whether connections to servers such as {server} fail for lack of local \
-             ports (EADDRNOTAVAIL): {} connections are open to that server, {} of the machine are \
-             in TIME_WAIT, and there are {} ports for each server.",
+             ports (EADDRNOTAVAIL): {} connections are open to that server, {} connections of the \
+             machine are in TIME_WAIT, and the local port range allows {} connections to each \
+             server.",
             grouped(open),
             grouped(ports.time_wait),
             grouped(ports.number())
@@ -300,7 +301,7 @@ pub(in super::super) fn emulated_network(facts: &Facts<'_>) -> Option<Doubt> {
     })?;
     let delay =
         qdisc.delay_s.map(|delay| format!("delays each packet by {}", milliseconds(1e3 * delay)));
-    let drops = (qdisc.drops > 0).then(|| format!("dropped {} of them", grouped(qdisc.drops)));
+    let drops = (qdisc.drops > 0).then(|| format!("dropped {} more", grouped(qdisc.drops)));
     let effects: Vec<String> = delay.into_iter().chain(drops).collect();
     Doubt::new(
         format!(

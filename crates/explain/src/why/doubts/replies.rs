@@ -38,7 +38,7 @@ pub(super) fn on_slow_servers(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or has \
              nothing to do: it sleeps {} % of the time in {}, and sends at most a few messages per \
-             second there, as in a long poll, or a worker that asks for its next job.",
+             second there, as with a long poll, or with a worker that asks for its next job.",
             label(thread),
             percent(share),
             named(sleep)

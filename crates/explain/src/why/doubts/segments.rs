@@ -223,9 +223,9 @@ pub(super) fn path(facts: &Facts<'_>) -> Option<Doubt> {
     let (socket, tcp) = always_sending(facts)?;
     let doubt = Doubt::new(
         format!(
-            "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             its throughput is {}, and its buffers do not limit it (congestion window {} segments, \
-             round trip {:.1} ms, {} retransmitted).",
+            "Cannot tell what on the path limits connection {} to {}: the connection always has \
+             data to send, its throughput is {}, and its buffers do not limit it (congestion \
+             window {} segments, round trip {:.1} ms, {} retransmitted).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),

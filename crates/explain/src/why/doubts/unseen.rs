@@ -53,12 +53,12 @@ pub(super) fn unread_xdp(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell how many packets the program receives, and how many are lost at its XDP \
-             socket on {}: only the program can read that count (XDP_STATISTICS), or a kernel with \
-             the module xdp_diag.{works}",
+             socket on {}: only the program can read these counts (XDP_STATISTICS), unless the \
+             kernel has the module xdp_diag.{works}",
             socket.local
         ),
-        "Read the program's own counts of packets and of drops (ss --xdp -e prints those of the \
-         kernel, with xdp_diag), or see whether it handles more packets with larger rings",
+        "Read the program's own counts of packets and of drops (with xdp_diag, ss --xdp -e prints \
+         those of the kernel), or see whether the program handles more packets with larger rings",
     )
 }
 
@@ -94,8 +94,9 @@ pub(super) fn unlisted_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell whether the program keeps up: thread {} waits {} % of the time for input \
-             on a socket that no list has. Unless it is open only briefly, it is neither TCP, UDP, \
-             packet nor Unix (but netlink, SCTP, vsock or CAN), and nothing is counted there.",
+             on a socket that is in none of the lists read. Unless it is open only briefly, it is \
+             not a TCP, UDP, packet or Unix socket, but of another kind (netlink, SCTP, vsock, \
+             CAN) for which nothing is counted.",
             label(thread),
             percent(share)
         ),
@@ -324,9 +325,9 @@ pub(in super::super) fn turns_away(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell why connections are closed while their clients are still sending: {} were \
              accepted in the network namespace, and {} were reset because data was unread or still \
-             arriving. The program may have reached its connection limit and close them without a \
-             reply, or may be rejecting requests; or clients on this machine reset their \
-             connections.",
+             arriving. The program may have reached its connection limit and be closing \
+             connections without a reply, or it may be rejecting requests; or clients on this \
+             machine may have reset their connections.",
             grouped(accepted),
             grouped(aborted)
         ),
@@ -417,7 +418,7 @@ fn other_waits(facts: &Facts<'_>) -> Option<(String, String)> {
     let longest = calls.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (call, share) = longest.filter(|(_, share)| *share >= MUCH)?;
     let share = percent(share);
-    Some((format!(" Its threads sleep in {call} {share} % of the time in total."), call))
+    Some((format!(" In total, the program's threads sleep in {call} {share} % of the time."), call))
 }
 
 /// Returns a sentence about the call in which the largest number of threads sleep most of the time,

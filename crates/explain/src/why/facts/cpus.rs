@@ -15,7 +15,7 @@ impl<'a> Facts<'a> {
         self.observation.cpus.len()
     }
 
-    /// Returns the total idle time of all CPUs, in CPUs.
+    /// Returns the total idle time of all CPUs, in CPUs; `None` if no CPU was read.
     pub fn idle_cpus(&self) -> Option<f64> {
         self.idle_where(|_| true)
     }

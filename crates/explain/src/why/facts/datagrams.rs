@@ -15,7 +15,7 @@ impl Facts<'_> {
 
     /// Returns how many packets the program received. For a program that only uses UDP and has no
     /// counters, these are the datagrams of its network namespace, unless other programs receive
-    /// datagrams there too; for others, the packets it handled.
+    /// datagrams there too; for others, the packets it handled. `None` if they were not counted.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
@@ -30,6 +30,7 @@ impl Facts<'_> {
     /// Returns the packets of the direction in which the program passes more of them. Its number of
     /// system calls per packet refers to these: a server that sends each datagram to many receivers
     /// makes many calls per datagram received, and a sender in batches few per datagram sent.
+    /// `None` as for [`Self::packets`].
     pub(in super::super) fn packets_one_way(&self) -> Option<u64> {
         let packets = self.packets()?;
         let is_of_udp = self.datagrams("InDatagrams") == Some(packets);
@@ -38,7 +39,7 @@ impl Facts<'_> {
     }
 
     /// Returns the datagrams of the network namespace if it is unknown how many of them the program
-    /// received, because other programs receive datagrams there too.
+    /// received, because other programs receive datagrams there too; otherwise `None`.
     pub fn shared_datagrams(&self) -> Option<u64> {
         self.datagrams("InDatagrams").filter(|_| self.is_unread("udp_datagrams"))
     }

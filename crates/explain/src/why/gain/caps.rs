@@ -8,7 +8,8 @@ use super::{returned, room};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{PacketCount, ThreadActivity, ThreadState};
 
-/// Returns the gain in percent at which the requested line rate is reached.
+/// Returns the gain in percent at which the requested line rate is reached; `None` if none was
+/// requested, or if the current rate is unknown.
 pub(super) fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     let line = facts.observation.watched.line_bits_per_s?;
     let rate = wire_rate(facts).filter(|rate| *rate > 0.0)?;

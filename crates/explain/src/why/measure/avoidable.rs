@@ -141,8 +141,8 @@ impl Measure {
 /// Calls that pass a datagram and its reply: one to receive, one to send.
 const CALLS_PER_PACKET: f64 = 2.0;
 
-/// Widens a share of samples or of CPU time to that of the work as a whole. At most, the functions
-/// that call these and the caches that they fill take more of the rest: with select over 990
+/// Widens a share of samples or of CPU time to that of the work as a whole. The high end allows for
+/// the functions that call these, and for the caches that they fill: with select over 990
 /// descriptors, 45 % of the samples were in its functions, and without it, the rate rose to 3.8
 /// times.
 fn with_callers(share: Estimate) -> Estimate {
@@ -154,7 +154,7 @@ fn with_callers(share: Estimate) -> Estimate {
 }
 
 /// Widens a share of samples in functions that cause `causes` times their own time of work in other
-/// parts of the kernel, but no more than the kernel takes. At least, it is their own time.
+/// parts of the kernel, but no more than the kernel takes. The low end is the functions' own time.
 fn with_caused(share: Estimate, causes: f64, kernel: Estimate) -> Estimate {
     /// The kernel always does some other work too.
     const OF_KERNEL: f64 = 0.9;

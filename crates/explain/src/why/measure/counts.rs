@@ -66,7 +66,7 @@ pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate 
 }
 
 /// Returns the number of system calls over all threads, as a lower bound and, if all of them were
-/// counted, an upper bound.
+/// counted, an upper bound; `None` if not even the I/O calls were counted.
 pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     let threads = &facts.observation.threads;
     let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
@@ -101,7 +101,8 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     Some(of_rate(most.peer_window_max? as f64, rate, most))
 }
 
-/// Returns the connection that transferred the most bytes of those that the peer's window stopped.
+/// Returns the connection that transferred the most bytes of those that the peer's window stopped;
+/// `None` if it stopped none.
 pub(in super::super) fn stopped_by_peer<'a>(
     facts: &Facts<'a>,
 ) -> Option<(&'a SocketCounts, &'a TcpCounts)> {
@@ -110,7 +111,7 @@ pub(in super::super) fn stopped_by_peer<'a>(
     stopped.max_by_key(|(_, tcp)| tcp.bytes_acked)
 }
 
-/// Returns the process that was most often at its limit on open descriptors.
+/// Returns the process that was most often at its limit on open descriptors; `None` if none was.
 pub(in super::super) fn fullest<'a>(facts: &Facts<'a>) -> Option<&'a FullDescriptors> {
     facts.observation.full_descriptors.iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
@@ -153,7 +154,7 @@ pub(super) fn major_faults(facts: &Facts<'_>) -> u64 {
 
 /// Returns the fraction of time that a thread sleeps in page faults that read from disk: each one
 /// is a sleep, and all sleeps are assumed to be equally long. If the calls in which it sleeps were
-/// read, it is at most the time in none that waits for input, threads or timers.
+/// read, it is at most the time in calls other than waits for input, threads or timers.
 pub(super) fn asleep_in_faults(thread: &ThreadActivity) -> f64 {
     let sleeps = thread.voluntary_switches.max(thread.major_faults).max(1);
     let asleep = thread.share_of(|state| state == ThreadState::Asleep);
@@ -228,7 +229,7 @@ fn shared_futexes(threads: &[&ThreadActivity]) -> f64 {
 }
 
 /// Returns the number of bytes transferred on the program's TCP connections or, if it has none, the
-/// number of bytes in its packets.
+/// number of bytes in its packets; `None` if these were not counted.
 pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
     let counted = facts.observation.packets.as_ref().and_then(|count| count.bytes);
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
@@ -255,8 +256,8 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }
 
-/// Ended threads' CPU time, in CPUs, below which there are none: 0.03 to 0.06 CPUs were counted for
-/// programs without such threads.
+/// CPU time of threads that ended, in CPUs, below which none are assumed to have ended: 0.03 to
+/// 0.06 CPUs were counted for programs without such threads.
 pub(super) const ENDED: f64 = 0.1;
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,

@@ -46,8 +46,9 @@ pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
 }
 
 /// Returns whether the program may have opened or accepted the connections of its network
-/// namespace: [`own_opened`], whose time in the kernel is known to 2 % of a CPU only, and its run
-/// time, which is exact, suffices to set them up. Many programs listen and hardly ever run.
+/// namespace: [`own_opened`] says so, and the program's CPU time suffices to set them up. The CPU
+/// time is exact, whereas the time in the kernel, which [`own_opened`] checks, is known to only 2 %
+/// of a CPU. Many programs listen but hardly ever run.
 pub(super) fn may_have_opened(facts: &Facts<'_>) -> bool {
     let (least, ..) = CONNECTION_S;
     let ran = || facts.used_cpus() * facts.elapsed();

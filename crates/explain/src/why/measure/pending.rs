@@ -33,7 +33,7 @@ pub(super) fn of_work(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
 /// Returns the fraction of readings with a pending request or, if that is larger, with unread data
 /// on a client's connection; `None` if it is small but may be a lower bound.
 fn of_readings(facts: &Facts<'_>) -> Option<Estimate> {
-    /// Maximum number of connections of which each reading covers all.
+    /// Maximum number of connections at which each reading covers all of them.
     const CONNECTIONS: u64 = 32;
     let counts = requests::counts(facts)?;
     let unread = clients(facts).filter(|socket| Facts::readings(socket).is_some());

@@ -5,10 +5,10 @@ use super::super::facts::{Facts, Subject};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{InterfaceCounts, PacketCount, SocketKind};
 
-/// Returns the packets received by the program relative to those received by an interface, for the
-/// program as a whole by IP in its network namespace or, for other subjects, by all CPUs; `None` if
-/// they were not counted. If other interfaces received packets too, the program's may be among
-/// those.
+/// Returns the packets received by the program, relative to those received by the subject, if it is
+/// an interface; by IP in the network namespace, if it is the program as a whole; otherwise by all
+/// CPUs. `None` if they were not counted. If other interfaces received packets too, the program's
+/// may be among those.
 pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estimate> {
     let observation = facts.observation;
     if observation.watched.interface.is_some() {
@@ -62,7 +62,7 @@ fn of_namespace(facts: &Facts<'_>) -> Estimate {
 }
 
 /// Returns the packets that the program received; `None` if unknown. 0 if it has no sockets, or if
-/// all counters of its packets stand still.
+/// none of the counters of its packets changed.
 fn own(facts: &Facts<'_>) -> Option<u64> {
     let observation = facts.observation;
     let tcps = || facts.connections().filter_map(|socket| socket.tcp.as_ref());

@@ -8,7 +8,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
 
 /// Returns the largest fraction of time that another thread of the program waits for requests: one
-/// of the same process, or of another of a server with several processes. A thread that accepts
+/// of the same process, or of another process of a server that has several. A thread that accepts
 /// connections or watches a timer also waits for input, but not for requests if clients wait for
 /// replies meanwhile.
 pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
@@ -63,7 +63,7 @@ pub(super) fn storage_per_client(facts: &Facts<'_>) -> Option<Estimate> {
 
 /// Returns the CPU time of the busiest other thread of the program that also waits for a CPU and
 /// has a lower nice value, relative to the CPU time of `thread`. A thread with a high nice value
-/// that waits longest is a helper whose wait was chosen.
+/// that waits longest is a helper that waits by design.
 pub(super) fn higher_priority(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
     /// Minimum fraction of time that the other thread waits; exceeds the error of accounting.
     const WAITS: f64 = 0.05;

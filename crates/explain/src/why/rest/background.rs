@@ -32,10 +32,10 @@ fn sole_thread(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<WhyFinding>
     });
     let sentence = format!(
         "Cannot tell how much of its time the program works: thread {}, the only one that does \
-         anything, is on a CPU {} % of the time{kernel} and never sleeps, {} us per packet, but a \
+         anything, never sleeps and is on a CPU {} % of the time{kernel}, {} us per packet; but a \
          request was pending in only {} % of the readings. Since this thread handles all requests, \
-         it probably spins: a poll call that returns at once, as with EPOLLOUT or POLLOUT on a \
-         connection with nothing to send, or with a timeout of 0.",
+         it probably spins on a poll call that returns at once: because of EPOLLOUT or POLLOUT on \
+         a connection with nothing to send, or of a timeout of 0.",
         label(thread),
         percent(on_cpu),
         three_digits(1e6 * on_cpu * thread.elapsed_s / packets as f64),

@@ -38,7 +38,10 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
                 _ if is_full => ", but other programs keep all CPUs busy".to_owned(),
                 _ => format!(": {}", load(room)),
             };
-            format!(" Its busiest thread, {}, works {works} of the time{headroom}.", label(thread))
+            format!(
+                " The program's busiest thread, {}, works {works} of the time{headroom}.",
+                label(thread)
+            )
         }
         (None, Some(thread)) if rate == Some(0.0) => {
             format!(
@@ -164,7 +167,7 @@ fn streams(facts: &Facts<'_>) -> bool {
 }
 
 /// Returns the server of a program that only opens connections, and therefore has no offered load:
-/// it sends at its own pace, or at the pace of the server's replies.
+/// it sends at its own pace, or at the pace of the server's replies. `None` for other programs.
 fn asks_only<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     let sockets = &facts.observation.sockets;
     let serves = |socket: &SocketCounts| match socket.kind {
@@ -203,8 +206,8 @@ fn servers(facts: &Facts<'_>) -> String {
     let server = opened.iter().find_map(|socket| socket.remote.as_deref());
     match server.filter(|_| !accepted.is_empty()) {
         Some(server) => format!(
-            " Its clients also wait for the server that it queries, {server}: to find out for how \
-             long, watch that server."
+            " The program's clients also wait for the server that it queries, {server}: to find \
+             out for how long, watch that server."
         ),
         None => String::new(),
     }
@@ -222,8 +225,8 @@ fn round_trips(facts: &Facts<'_>) -> String {
     times.sort_by(f64::total_cmp);
     match times.get(times.len() / 2) {
         Some(&median) if median >= LONG_S => format!(
-            " Its clients are {} ms away (round trip), which limits those that wait for each \
-             reply.",
+            " The program's clients are {} ms away (round trip), which limits those that wait for \
+             each reply.",
             three_digits(1e3 * median)
         ),
         _ => String::new(),

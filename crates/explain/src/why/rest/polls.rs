@@ -9,7 +9,8 @@ use linerate_record::units::three_digits;
 use linerate_record::why::{KernelEvent, SleepTime, ThreadActivity};
 
 /// Returns the number of system calls per packet of a thread that busy-polls: most of these calls
-/// find nothing. A saturated thread finds packets at each poll.
+/// find nothing. A saturated thread finds packets at each poll. `None` for other threads, or if
+/// calls or packets were not counted.
 pub(super) fn calls_per_packet(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
     /// Minimum number of calls per packet; more than any work on a packet needs.
     const CALLS: f64 = 100.0;
@@ -43,8 +44,8 @@ pub(super) fn spins(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Doubt>
     Doubt::new(
         format!(
             "Cannot tell how much of its time the program works: thread {} hardly ever sleeps and \
-             {how} on an event that is always ready, such as EPOLLOUT or POLLOUT on a connection \
-             with nothing to send, or with a timeout of 0.",
+             {how} on an event that is always ready (such as EPOLLOUT or POLLOUT on a connection \
+             with nothing to send), or because of a timeout of 0.",
             label(thread)
         ),
         see_which_call(thread),
@@ -55,7 +56,8 @@ pub(super) fn spins(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Doubt>
 pub(super) fn see_which_call(thread: &ThreadActivity) -> String {
     format!(
         "See which call returns at once, and with which event: strace -f -p {} (for a second); \
-         request EPOLLOUT only while a send returns EAGAIN, and wait without a timeout of 0",
+         request EPOLLOUT only after a send has returned EAGAIN, and do not poll with a timeout of \
+         0",
         thread.pid
     )
 }

@@ -62,10 +62,10 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
 /// look like hashes of passwords.
 fn as_handshakes(thread: &ThreadActivity) -> String {
     match has_public_key(thread) {
-        true => "as full TLS handshakes do, or signatures".to_owned(),
+        true => "as with full TLS handshakes, or with signatures".to_owned(),
         false => format!(
-            "as full TLS handshakes or hashes of passwords do (sudo linerate profile {} may show \
-             which)",
+            "as with full TLS handshakes, or with password hashes (sudo linerate profile {} may \
+             show which)",
             thread.pid
         ),
     }
@@ -98,9 +98,11 @@ fn other_calls_too(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String>
     let of_packets = share_of_packets(facts, thread).filter(|share| *share < 1.0 - MATTERS)?;
     let named = most_others(facts)
         .filter(|called| called.share >= MATTERS)
-        .map(|called| format!(", and it {}{}", called.purpose.does, per_packet(facts, called)));
+        .map(|called| {
+            format!("; the program also {}{}", called.purpose.does, per_packet(facts, called))
+        });
     Some(format!(
-        " Batches save only {} % of these calls: the others do not pass packets{}.",
+        " Batches can save only {} % of these calls: the others do not pass packets{}.",
         percent(of_packets),
         named.unwrap_or_default()
     ))

@@ -86,7 +86,8 @@ fn are_own(facts: &Facts<'_>, instead: &[RanInstead]) -> bool {
 }
 
 /// Returns the command that keeps other threads off a thread's CPU. The command moves the thread
-/// that ran there longest, if that thread is known and may be moved.
+/// that ran there longest, if that thread is known and may be moved. `None` if it is unknown on
+/// which CPU the thread ran.
 pub(super) fn command(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let cpu = *thread.ran_on.first()?;
     let Some(to) = list(all_cpus(facts).into_iter().filter(|other| *other != cpu)) else {
@@ -178,13 +179,14 @@ fn confined(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     }
     let all = list(all_cpus(facts)).unwrap_or_default();
     format!(
-        ". First allow its threads more CPUs than {}, which are full: {}",
+        ". First allow the program's threads more CPUs than {}, which are full: {}",
         ranges(&may_use.into_iter().collect::<Vec<_>>(), ","),
         widen(&all, thread.pid)
     )
 }
 
-/// Returns the command for a thread that yields to others by its policy or nice value.
+/// Returns the command for a thread that yields to others by its policy or nice value; `None` for
+/// other threads.
 fn yielding(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let tid = thread.tid;
     let within = match facts.observation.sched_autogroup {
@@ -198,12 +200,12 @@ fn yielding(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     };
     match (thread.policy?, thread.nice?) {
         (SchedulingPolicy::Idle, _) => Some(format!(
-            "chrt -o -p 0 {tid} gives the thread the normal policy; now it has SCHED_IDLE, and \
-             runs only when no other thread wants the CPU{within}"
+            "chrt -o -p 0 {tid} gives the thread the normal policy; its present policy is \
+             SCHED_IDLE, with which it runs only when no other thread wants the CPU{within}"
         )),
         (SchedulingPolicy::Normal | SchedulingPolicy::Batch, nice @ 1..) => Some(format!(
-            "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its nice value is \
-             {nice}{within}"
+            "sudo renice -n 0 -p {tid} lets the thread compete on equal terms; its present nice \
+             value is {nice}{within}"
         )),
         _ => None,
     }

@@ -41,7 +41,8 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
 /// Placeholders of [`bulk`].
 pub(super) const BULK: &[&str] = &["bulk", "bulk_peer", "bulk_rtt", "bulk_min_rtt", "bulk_rate"];
 
-/// Returns the value of a placeholder about the busiest connection that always has data to send.
+/// Returns the value of a placeholder about the busiest connection that always has data to send;
+/// `None` if there is no such connection.
 pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
     let (socket, tcp) = always_sending(facts).filter(|_| BULK.contains(&name))?;
     let peer = socket.remote.as_deref().unwrap_or("its peer");
@@ -68,7 +69,8 @@ fn round_trip(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let least = times.filter(|seconds| *seconds > 0.0).reduce(f64::min)?;
     (least >= LONG_S).then(|| {
         format!(
-            " The network round trip to it takes {}, which a faster server would not shorten.",
+            " The network round trip to that server takes {}, which a faster server would not \
+             shorten.",
             milliseconds(1e3 * least)
         )
     })

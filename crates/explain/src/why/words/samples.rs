@@ -79,9 +79,11 @@ pub(super) fn idle_twins(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     };
     match facts.observation.threads.iter().filter(is_idle).count() {
         0 => String::new(),
-        1 => format!(" Another thread named {} is idle: are all flows on this one?", thread.name),
+        1 => {
+            format!(" Another thread named {} is idle: are all flows on the busy one?", thread.name)
+        }
         count => format!(
-            " {count} other threads named {} are idle: are all flows on this one?",
+            " {count} other threads named {} are idle: are all flows on the busy one?",
             thread.name
         ),
     }

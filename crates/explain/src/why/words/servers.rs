@@ -34,8 +34,8 @@ pub(super) fn lock_holder(facts: &Facts<'_>) -> String {
         return format!(", held by thread {}, which {does}", label(thread));
     }
     match (queue.holder, queue.holding.round()) {
-        (Some(call), ..=1.0) => format!(", while one at a time sleeps in {call}"),
-        (Some(call), holding) => format!(", while {holding} at a time sleep in {call}"),
+        (Some(call), ..=1.0) => format!(", while one thread at a time sleeps in {call}"),
+        (Some(call), holding) => format!(", while {holding} threads at a time sleep in {call}"),
         (None, _) => String::new(),
     }
 }
