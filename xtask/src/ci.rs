@@ -19,8 +19,8 @@ mod unchanged;
 use crate::command::{cargo, log_to, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
 use crate::{
-    accuracy, attack, book, bound, counts, isa, lab, lwip, native, own_stages, pmu, ports, splice,
-    why,
+    accuracy, attack, book, bound, counts, dist, isa, lab, lwip, native, own_stages, pmu, ports,
+    splice, why,
 };
 use cause::cause;
 use std::fs::{self, File};
@@ -192,6 +192,7 @@ const STEPS: &[Step] = &[
     cached(ISA, "kernels in C, every architecture", &["native", "xtask/src/isa.rs"], isa::check),
     parallel(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
     parallel(TARGET, "probe", probe),
+    parallel(TARGET, "packages", dist::check),
     parallel(TARGET_OWN, "a user's own stage", own_stages::check),
     cached(
         PORTS,

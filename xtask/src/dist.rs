@@ -6,7 +6,7 @@
 mod packages;
 
 use crate::command::{cargo, output, program, root};
-use crate::outcome::judge;
+use crate::outcome::{Outcome, judge};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,19 @@ const BARE: [&[&str]; 4] = [
     &["budget", "--machine", "t1", "--quiet"],
     &["kernels", "--list"],
 ];
+
+/// Commands that write to the root directory and measure; not tried under emulation.
+const BARE_RUN: [&[&str]; 2] =
+    [&["example", "/example"], &["run", "/example/edge.toml", "--time", "200ms", "--quiet"]];
+
+/// Builds and tests the packages; skipped if this machine lacks anything for one of the targets.
+pub(crate) fn check() -> Outcome {
+    let lacking: Vec<String> = TARGETS.iter().filter_map(|one| compiler(one).err()).collect();
+    match lacking.is_empty() {
+        true => run().into(),
+        false => Outcome::Skipped(lacking.join("; ")),
+    }
+}
 
 /// Builds, packages and tests everything that this machine can.
 ///
@@ -216,8 +229,8 @@ fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
         println!("SKIP: trial run in a bare root directory: user namespaces are not available");
         return Ok(());
     }
-    for words in BARE {
-        let printed = output(program("unshare", &[&chroot[..], &[inside], words].concat()))?;
+    for words in BARE.iter().chain(&BARE_RUN) {
+        let printed = output(program("unshare", &[&chroot[..], &[inside], *words].concat()))?;
         if printed.is_empty() {
             return Err(format!(
                 "`linerate {}` prints nothing in a bare root directory",

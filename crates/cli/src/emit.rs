@@ -361,8 +361,8 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     show(forms.output, form, destination, record, &options, with_files)
 }
 
-/// Prints warnings to stderr, then the record to `destination`, and writes it to the `--record`
-/// file. Neither is left out if the other fails. Text passes through `finish`.
+/// Prints the record to `destination`, then its warnings to stderr, and writes it to the `--record`
+/// file. None of these is left out if another fails. Text passes through `finish`.
 ///
 /// Warnings are not printed separately if the result is JSON on stderr, or Markdown: both contain
 /// them.
@@ -376,13 +376,13 @@ pub(crate) fn show(
 ) -> Result<Answer, Failure> {
     let is_replaced = destination == Destination::Stdout && output.records_to_stdout();
     let form = if is_replaced { Form::Json } else { form };
+    let text = rendered(form, record, options);
+    let text = if form == Form::Text { text.map(finish) } else { text };
+    let printed = text.and_then(|text| put(destination, &text));
     let is_json_on_stderr = form == Form::Json && destination == Destination::Stderr;
     if !output.quiet() && !is_json_on_stderr && form != Form::Markdown {
         warn(record, form == Form::Text && options.detail == Detail::Screen);
     }
-    let text = rendered(form, record, options);
-    let text = if form == Form::Text { text.map(finish) } else { text };
-    let printed = text.and_then(|text| put(destination, &text));
     also(printed, if is_replaced { Ok(()) } else { keep(output, record) })
 }
 

@@ -4,9 +4,9 @@
 use crate::Style;
 use crate::layout::{Paint, labelled};
 use crate::value::{ABSENT, clean, quoted, reason};
-use linerate_record::{Figure, Scalar};
 use linerate_record::tune::{IdleAdvice, IdleTrial, TuneReport};
 use linerate_record::units::{Nanos, three_digits};
+use linerate_record::{Figure, Scalar};
 
 /// Formats the proposal for each worker with its reason, the comparison with polling, and whether
 /// the policies are written to the tuned path file; empty for a path without a rate.

@@ -21,9 +21,9 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
     let mut blocks = vec![
-        watched(observation, style)
-            + &first.map_or_else(String::new, |first| answer(first, observation, style))
-            + &others(report.findings.get(1..).unwrap_or_default(), style),
+        first.map_or_else(String::new, |first| answer(first, observation, style))
+            + &others(report.findings.get(1..).unwrap_or_default(), style)
+            + &watched(observation, style),
         packets::packets(observation, detail, style),
         threads::threads(observation, detail, style),
         per_packet(observation, style),

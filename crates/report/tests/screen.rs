@@ -64,8 +64,11 @@ fn the_first_line_is_the_answer() {
             "doctor" => "Best evidence tier: ",
             "tcp" => "Checksum and copy take up to ",
             "regions" => "Most time: ",
-            // The `why` report starts with what was watched; its finding comes next.
-            "why" => continue,
+            // A finding of `why` is a block of labelled lines of its own, which comes first.
+            "why" => {
+                assert!(first.starts_with("finding     "), "{first}");
+                continue;
+            }
             _ => "",
         };
         assert!(first.starts_with(begins), "{kind}: {first}");

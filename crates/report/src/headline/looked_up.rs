@@ -12,7 +12,7 @@ use linerate_record::regions::{RegionTotal, RegionsReport};
 use linerate_record::stat::{Judged, StatReport, StatTarget};
 use linerate_record::strands::{Bound, StrandsReport};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpStack};
-use linerate_record::units::{Nanos, counted, memory_size, three_digits};
+use linerate_record::units::{Nanos, counted, grouped, memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
 pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
@@ -63,7 +63,9 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     if let [(first, place), rest @ ..] = stacks.as_slice() {
         let rest = rest.iter().map(|(part, place)| format!(", {part} % in {place}"));
         let rest: String = rest.collect();
-        return vec![format!("Checksum and copy take up to {first} % of CPU time in {place}{rest}")];
+        return vec![format!(
+            "Checksum and copy take up to {first} % of CPU time in {place}{rest}"
+        )];
     }
     let law = |law: &TcpLaw| {
         let exponent = law.exponent_loss.as_number()?;
@@ -95,10 +97,7 @@ pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
             format!("The command was {} after {elapsed}", crate::stat::killed_by(signal))
         }
         // The times are the simulator's, not the command's.
-        _ if report.tier == Tier::Sim => match found.iter().all(String::is_empty) {
-            true => format!("Simulated in {elapsed}"),
-            false => format!("simulated in {elapsed}"),
-        },
+        _ if report.tier == Tier::Sim => simulated(report, elapsed),
         (None, Some(cpus), _) => format!("{} CPUs used for {elapsed}", significant(cpus)),
         (None, None, StatTarget::Command { .. }) => format!("The command took {elapsed}"),
         (None, None, _) => format!("Counted for {elapsed}"),
@@ -108,6 +107,20 @@ pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
     let ipc = ipc.map_or_else(String::new, |ipc| format!("IPC {}", significant(ipc)));
     let counters = if report.tier == Tier::Sw { "no hardware counters" } else { "" };
     found.into_iter().chain([used, ipc, counters.to_owned()]).collect()
+}
+
+/// Formats the instructions of a simulated command and its misses of the first data cache; the
+/// simulator's run time if neither was counted.
+fn simulated(report: &StatReport, elapsed: Nanos) -> String {
+    let count = |name: &str, unit: &str| {
+        let event = report.events.iter().find(|event| event.name == name)?;
+        Some(format!("{} {unit}", grouped(event.count.as_number()? as u64)))
+    };
+    let counts = [count("instructions", "instructions"), count("l1d_misses", "L1d misses")];
+    match counts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+        [] => format!("Simulated in {elapsed}"),
+        counts => format!("{} (simulated)", counts.join(", ")),
+    }
 }
 
 /// Names the function with the highest count of the requested event; empty if there are no counts.

@@ -96,11 +96,9 @@ fn other_calls_too(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String>
     /// Minimum fraction of the calls.
     const MATTERS: f64 = 0.1;
     let of_packets = share_of_packets(facts, thread).filter(|share| *share < 1.0 - MATTERS)?;
-    let named = most_others(facts)
-        .filter(|called| called.share >= MATTERS)
-        .map(|called| {
-            format!("; the program also {}{}", called.purpose.does, per_packet(facts, called))
-        });
+    let named = most_others(facts).filter(|called| called.share >= MATTERS).map(|called| {
+        format!("; the program also {}{}", called.purpose.does, per_packet(facts, called))
+    });
     Some(format!(
         " Batches can save only {} % of these calls: the others do not pass packets{}.",
         percent(of_packets),
