@@ -118,7 +118,7 @@ fn list(is_json: bool) -> String {
         return format!("{:#}\n", Value::Array(all.collect()));
     }
     let lines = QUESTIONS.map(|question| {
-        format!("{:<14}{}\n{:14}needs {}\n", question.id, question.text, "", question.needs)
+        format!("{:<16}{}\n{:16}needs {}\n", question.id, question.text, "", question.needs)
     });
     lines.concat()
 }
