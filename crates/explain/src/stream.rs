@@ -14,6 +14,7 @@ mod losses;
 mod measure;
 mod rule;
 pub mod rules;
+mod shared;
 mod words;
 
 pub use measure::{Facts, Measure};

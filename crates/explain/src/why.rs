@@ -93,14 +93,20 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     let Judged { held, suspects, doubtful, likely } = judge(facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
     let is_found = held.iter().any(is_worth);
+    // A thread that is busy with something unknown is not explained by a small part of its time.
+    let is_main = |held: &Held<'_>| is_worth(held) && !is_minor_cost(held.rule, held.gain);
+    let has_main = held.iter().any(is_main);
     if let Some(unserved) = rest::unserved(facts).filter(|_| !is_found) {
         findings.insert(0, unserved);
-    } else if !is_found {
+    } else if !has_main {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let probable = |cause| likely.iter().find(|likely| likely.rule.cause == cause);
         let doubtful = doubtful.map(|(held, cause)| (held, *cause, probable(*cause)));
         let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));
-        findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
+        let rest = rest::rest(facts, &suspects, doubtful, likely);
+        if !is_found || rest.cause != Cause::NothingWrong {
+            findings.insert(0, rest);
+        }
     }
     if let Some(observer) = rest::observer(facts) {
         // A removable cause comes first, because it gains more than the observer costs.
@@ -153,7 +159,19 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     for list in [&mut held, &mut likely] {
         list.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
     }
+    own_work_first(&mut held);
     Judged { held, suspects, doubtful, likely }
+}
+
+/// Moves the program's own work, whose avoidable part is unknown, before parts of the CPU time that
+/// are smaller than it.
+fn own_work_first(held: &mut [Held<'_>]) {
+    let Some(own) = held.iter().position(|one| one.rule.cause == Cause::ProcessingCost) else {
+        return;
+    };
+    if held[..own].iter().all(|one| is_minor_cost(one.rule, one.gain)) {
+        held[..=own].rotate_right(1);
+    }
 }
 
 /// A rule that holds, at least on average, as an explanation of others.
@@ -180,10 +198,18 @@ impl Found {
         const OF_GAIN: f64 = 0.5;
         let is_small = match (self.rule.gain, self.gain.zip(held.gain)) {
             (GainModel::CostRemoved(..), Some((own, other))) => own.high < OF_GAIN * other.value,
-            _ => false,
+            _ => held.rule.cause == Cause::ProcessingCost && is_minor_cost(self.rule, self.gain),
         };
         self.is_named_by(held.rule) && !is_small && !holds_lock(facts, held)
     }
+}
+
+/// Returns whether a cause is a part of the CPU time whose removal leaves two thirds of it: the
+/// program's own work takes more.
+fn is_minor_cost(rule: &Rule, gain: Option<Estimate>) -> bool {
+    /// A gain of 50 % removes a third of the time.
+    const MINOR_PERCENT: f64 = 50.0;
+    matches!(rule.gain, GainModel::CostRemoved(..)) && gain.is_some_and(|g| g.high < MINOR_PERCENT)
 }
 
 /// Returns whether a stall may be the reason why a lock is held for long, rather than a consequence

@@ -120,6 +120,35 @@ fn windows_and_buffers_limit() {
 }
 
 #[test]
+fn a_message_larger_than_the_send_buffer_makes_the_sender_sleep_in_each_call() {
+    let sleeping = |buffer: u64, switches: f64| {
+        with(move |_, point| {
+            point.sender.buffer_bytes = Some(buffer);
+            point.sender.calls_per_mb = 16.0;
+            point.sender.switches_per_mb = switches;
+        })
+    };
+    is(sleeping(8192, 16.2), "send_buffer", "send_buffer");
+    assert_ne!(verdict(sleeping(4 << 20, 16.2)).0, "send_buffer", "the buffer holds 64 messages");
+    assert_ne!(verdict(sleeping(8192, 1.0)).0, "send_buffer", "the calls return at once");
+}
+
+#[test]
+fn copies_of_segments_that_the_receiver_had_are_not_lost_in_its_buffer() {
+    // Measured with a firewall rule that drops 1 % of the segments.
+    let lossy = |needless| {
+        tcp(move |tcp| {
+            tcp.segments = 2_012_527;
+            tcp.retransmitted = 34_690;
+            tcp.receiver_drops = Some(17_985);
+            tcp.needless = needless;
+        })
+    };
+    is(lossy(Some(14_719)), "tcp_loss", "congestion_window");
+    is(lossy(Some(0)), "receive_window", "receive_window");
+}
+
+#[test]
 fn each_connection_has_its_own_bandwidth_delay_product() {
     let sentence = |connections| {
         let report = with(|_, point| {

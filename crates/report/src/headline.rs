@@ -13,7 +13,7 @@ use linerate_record::{Body, Record};
 /// Maximum width of an answer in columns, however long the names in the record.
 const MOST_COLUMNS: usize = 100;
 
-/// Returns a record's answer; empty for an observed program, whose report begins with its finding in full.
+/// Returns a record's answer; empty for an observed program, whose report begins with its finding.
 pub(crate) fn of(record: &Record) -> String {
     let parts = match &record.body {
         Body::Run(report) => rates::of_run(report),

@@ -47,6 +47,10 @@ pub enum Measure {
     /// Time limited by the send buffer, relative to the time spent limited by the receiver's
     /// window.
     SendBufferOverWindow,
+    /// Message size relative to the sender's buffer.
+    MessageOverSendBuffer,
+    /// Context switches of the sender per call: about 1 if it sleeps in each.
+    SenderSwitchesPerCall,
     /// 1 if TCP window scaling is in use, 0 if not.
     WindowScaling,
     /// Fraction of readings in which data was held back.
@@ -61,7 +65,8 @@ pub enum Measure {
     /// Fraction of segments retransmitted, excluding spurious retransmissions (segments that the
     /// receiver already had).
     Retransmitted,
-    /// Segments dropped by the receivers' sockets, per retransmitted segment.
+    /// Segments dropped by the receivers' sockets, per retransmitted segment. Excludes segments
+    /// that a receiver already had: their copies are dropped as well.
     ReceiverDropped,
     /// Throughput relative to the pacing limit.
     OfPacing,
@@ -109,6 +114,8 @@ impl Measure {
                  window",
                 "ratio",
             ),
+            Self::MessageOverSendBuffer => ("message size / send buffer", "ratio"),
+            Self::SenderSwitchesPerCall => ("context switches of the sender per call", "ratio"),
             Self::WindowScaling => ("window scaling", "1 = yes"),
             Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),
             Self::SenderPaused => ("time that the sender paused", "ratio"),
@@ -157,6 +164,14 @@ impl Measure {
                 let tcp = tcp.filter(|tcp| tcp.sndbuf_limited > 0.0)?;
                 exactly(tcp.sndbuf_limited / tcp.rwnd_limited.max(1e-9))
             }
+            Self::MessageOverSendBuffer => {
+                let buffer = tcp.and(point.sender.buffer_bytes).filter(|bytes| *bytes > 0)?;
+                exactly(point.message_bytes as f64 / buffer as f64)
+            }
+            Self::SenderSwitchesPerCall => {
+                let calls = Some(point.sender.calls_per_mb).filter(|calls| *calls > 0.0)?;
+                exactly(point.sender.switches_per_mb / calls)
+            }
             Self::WindowScaling => yes(tcp?.window_scaling),
             Self::HeldBack => exactly(tcp?.held_back),
             Self::SenderPaused => exactly(point.sender.paused),
@@ -168,7 +183,9 @@ impl Measure {
             }
             Self::ReceiverDropped => {
                 let tcp = tcp.filter(|tcp| tcp.retransmitted > 0)?;
-                exactly(tcp.receiver_drops? as f64 / tcp.retransmitted as f64)
+                let needless = tcp.needless.unwrap_or(0);
+                let lost = tcp.retransmitted.saturating_sub(needless).max(1);
+                exactly(tcp.receiver_drops?.saturating_sub(needless) as f64 / lost as f64)
             }
             Self::PeerWindow => {
                 // Bandwidth-delay product per connection: bits per nanosecond times microseconds.

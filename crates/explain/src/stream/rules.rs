@@ -5,48 +5,11 @@ pub use super::rule::{Condition, Rule};
 
 use super::measure::{DELIVERED, Measure as M};
 use super::rule::{at_least, at_most};
+use super::shared::{
+    ALL_STOPS, BOUND, BY_BUFFER, DELIVERS, FULL, IDLE, LOST, PAUSED, RATE, STOPS, TICKS, TURNS,
+    WINDOW,
+};
 use linerate_record::why::Cause;
-
-const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
-const TICKS: &str = "twice the error of TCP's time accounting, which counts kernel timer ticks (4 \
-                     ms at 250 Hz)";
-const PAUSED: &str = "otherwise the pause is not the bottleneck";
-const LOST: &str = "the error caused by reading the counters at different moments";
-const FULL: &str = "100 %, minus a margin for scheduling";
-const WINDOW: &str = "measured ratios are 0.8 to 1.5 with small buffers and 20 to 80 with large \
-                      ones that are read slowly";
-const IDLE: &str = "the busier side's CPU has headroom";
-const TURNS: &str = "at nearly all times, at least one side needs a CPU";
-const BY_BUFFER: &str = "if the buffer size is the cause, a buffer four times as large drops less \
-                         than half as many";
-const DELIVERS: &str = "above this, the sender's CPU limits the stream more than the loss does";
-const BOUND: &str = "a CPU that waits for the other side for up to 15 % of the time still counts \
-                     as the bottleneck";
-
-/// Causes other than CPU load that stall a stream. If one of them holds, CPU time does not explain
-/// the limit.
-const STOPS: &[Cause] = &[
-    Cause::RateLimiter,
-    Cause::TcpLoss,
-    Cause::NagleDelay,
-    Cause::TimerSleep,
-    Cause::SlowReceiver,
-    Cause::SocketBuffer,
-];
-/// The causes in [`STOPS`], plus window and send buffer limits, software checksums, and contention
-/// for CPUs.
-const ALL_STOPS: &[Cause] = &[
-    Cause::RateLimiter,
-    Cause::TcpLoss,
-    Cause::NagleDelay,
-    Cause::TimerSleep,
-    Cause::SlowReceiver,
-    Cause::SocketBuffer,
-    Cause::SendBuffer,
-    Cause::ReceiveWindow,
-    Cause::SoftwareChecksum,
-    Cause::CpuContention,
-];
 
 /// All rules.
 pub const RULES: &[Rule] = &[
@@ -292,6 +255,31 @@ pub const RULES: &[Rule] = &[
         fix: "Leave SO_SNDBUF unset and raise the maximum of net.ipv4.tcp_wmem, or set SO_SNDBUF \
               to at least twice the bandwidth-delay product",
         wrong_if: "with a buffer four times as large, sndbuf_limited in `ss -ti` stays the same",
+    },
+    // The kernel's account of the time limited by the send buffer is 0 if acknowledgements arrive
+    // within one of its ticks, as on one machine.
+    Rule {
+        cause: Cause::SendBuffer,
+        limited_by: "send_buffer",
+        conditions: &[
+            at_most(M::IsRequest, 0.0, "requests wait for replies"),
+            at_least(
+                M::MessageOverSendBuffer,
+                1.0,
+                "a call waits for acknowledgements only if the buffer does not hold its message",
+            ),
+            at_least(M::SenderSwitchesPerCall, 0.5, "in most calls, the sender sleeps"),
+            at_most(M::Demand, 0.85, "both sides have idle time"),
+            at_most(M::WindowLimited, 0.05, TICKS),
+        ],
+        explained_by: STOPS,
+        is_swept: true,
+        sentence: "The send buffer ({send_buffer}) is smaller than a message ({message}): the \
+                   sender sleeps {sleeps} times per call, until the receiver has acknowledged \
+                   what the buffer holds.",
+        fix: "Leave SO_SNDBUF unset and raise the maximum of net.ipv4.tcp_wmem, or set SO_SNDBUF \
+              to at least twice the message size",
+        wrong_if: "with a buffer four times as large, the sender sleeps as often per call",
     },
     Rule {
         cause: Cause::ReceiveWindow,

@@ -17,6 +17,7 @@ pub(super) const NAMES: &[&str] = &[
     "waiting",
     "receiver_waiting",
     "switches",
+    "sleeps",
     "cpu",
     "window_limited",
     "send_buffer_limited",
@@ -103,6 +104,9 @@ fn of_sides(name: &str, facts: &Facts<'_>) -> Option<String> {
         "waiting" => share(Measure::Waiting),
         "receiver_waiting" => Some(percent(point.receiver.waiting? / facts.threads())),
         "switches" => Some(three_digits(facts.switches())),
+        "sleeps" => {
+            Measure::SenderSwitchesPerCall.of(facts).map(|switches| three_digits(switches.value))
+        }
         "cpu" => point.sender.cpus.first().map(ToString::to_string),
         "sender_paused" => share(Measure::SenderPaused),
         "receiver_paused" => share(Measure::ReceiverPaused),

@@ -13,6 +13,7 @@ mod limits;
 mod rejected;
 mod replies;
 mod segments;
+mod split;
 mod unseen;
 
 pub(super) use self::elsewhere::{neighbours, other_namespaces, twin, unread_network};
@@ -100,6 +101,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| replies::on_slow_servers(facts))
         .or_else(|| replies::on_udp_peers(facts))
         .or_else(|| asks_others(facts))
+        .or_else(|| split::replies(facts))
         .or_else(|| limits::limits_itself(facts))
         .or_else(|| sleeps_without_packets(facts))
         .or_else(|| shared_cpu(facts))

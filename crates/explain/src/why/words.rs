@@ -14,7 +14,9 @@ mod stops;
 pub(super) use self::evidence::evidence;
 use self::others::who;
 use self::samples::{functions, idle_twins, line};
-use self::servers::{combine, lock_fix, lock_holder, times_asked, watch_peer, watch_server};
+use self::servers::{
+    collector_fix, combine, lock_fix, lock_holder, times_asked, watch_peer, watch_server,
+};
 use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::locks;
@@ -85,6 +87,7 @@ pub(super) const NAMES: &[&str] = &[
     "lock_call",
     "lock_holder",
     "lock_fix",
+    "collector_fix",
     "descriptors",
     "filter_drops",
     "idle_twins",
@@ -216,6 +219,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             }
         }),
         "functions" => Some(functions(thread)),
+        "collector_fix" => Some(collector_fix(facts)),
         "idle_twins" => Some(idle_twins(facts, thread)),
         "storage" => longest_in(thread, Wait::Storage),
         "storage_fix" => Some(waits::storage_fix(thread).to_owned()),

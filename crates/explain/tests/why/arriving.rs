@@ -76,7 +76,7 @@ fn drops_that_leave_a_program_nothing_are_named() {
         "{}",
         route.sentence
     );
-    assert!(route.fix.as_ref().unwrap().starts_with("If they were, add a route"), "{route:?}");
+    assert!(route.fix.as_ref().unwrap().starts_with("If they were, route the"), "{route:?}");
     let table = with(&[("Conntrack.drop", 4000), ("Conntrack.insert_failed", 0)]);
     assert_eq!(table.cause, CannotTell, "{}", table.sentence);
     assert!(table.sentence.contains("the full connection tracking table"), "{}", table.sentence);

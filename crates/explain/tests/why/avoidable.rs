@@ -390,7 +390,7 @@ fn by_reads(reads: u64, bytes: u64) -> Observation {
 fn reads_of_single_bytes_are_named_on_connections_with_replies() {
     let finding = first(&by_reads(9_409_647, 11_000_000));
     assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
-    assert!(finding.sentence.contains("gets 1.17 bytes"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("returns 1.17 bytes"), "{}", finding.sentence);
     // Reads that find nothing, and reads of whole requests.
     assert!(!causes(&by_reads(9_409_647, 1_000_000)).contains(&SystemCalls));
     assert!(!causes(&by_reads(55_000, 11_000_000)).contains(&SystemCalls));

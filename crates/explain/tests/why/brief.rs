@@ -104,6 +104,19 @@ fn a_few_page_faults_do_not_explain_a_thread_that_does_all_the_work() {
 }
 
 #[test]
+fn a_small_part_of_a_busy_threads_time_does_not_come_first() {
+    // Measured with node and a callback of 50 ms: page faults were 9 % of the CPU time.
+    let mut seen = one_thread(500);
+    seen.cpus[0] = cpu(0, 0.9, 0.05, 0.0);
+    seen.threads[0].minor_faults = 120_000;
+    assert_eq!(causes(&seen), [CannotTell, PageFaults]);
+    // A cost that takes most of the time explains it.
+    seen.threads[0].time = thread("node", 100, &[(User, 0.4), (Kernel, 0.6)]).time;
+    seen.threads[0].minor_faults = 1_000_000;
+    assert_eq!(causes(&seen), [PageFaults]);
+}
+
+#[test]
 fn the_cost_of_connections_is_part_of_that_of_all_threads() {
     let mut threaded = one_thread(17_000);
     assert!(causes(&threaded).contains(&ConnectionSetup));

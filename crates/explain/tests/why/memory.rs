@@ -88,6 +88,19 @@ pub(crate) fn buffers(megabytes: f64, once_share: f64) -> Observation {
 }
 
 #[test]
+fn in_python_the_collector_may_walk_the_memory() {
+    let mut seen = buffers(352.0, 0.6);
+    let fix = |seen: &Observation| {
+        let finding = explain(seen).remove(0);
+        assert_eq!(finding.cause, CacheMisses, "{}", finding.sentence);
+        finding.fix.unwrap()
+    };
+    assert!(fix(&seen).ends_with("otherwise, prefetch"), "{}", fix(&seen));
+    seen.watched.name = "python3".to_owned();
+    assert!(fix(&seen).contains("gc.freeze()"), "{}", fix(&seen));
+}
+
+#[test]
 fn a_library_with_one_purpose_says_what_the_work_is() {
     let mut seen = cache_misses();
     let library = "/usr/lib/x86_64-linux-gnu/libz.so.1.3.1";

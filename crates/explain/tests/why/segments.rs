@@ -57,6 +57,32 @@ fn acknowledgements_that_are_always_late_are_not_nothing() {
 }
 
 #[test]
+fn replies_in_hundreds_of_small_segments_are_not_nothing() {
+    // Measured with a Python server that writes each row of a reply to a TLS connection.
+    let with = |requests: u64, bytes: u64| {
+        let mut seen = tcp_server(&[]);
+        let tcp = TcpCounts {
+            bytes_received: 52_290,
+            bytes_acked: bytes,
+            segments_in: 47_690,
+            segments_out: 280_283,
+            data_segments_in: Some(requests),
+            data_segments_out: Some(280_283),
+            needless: Some(0),
+            ..TcpCounts::default()
+        };
+        seen.sockets.push(client(0, tcp));
+        seen
+    };
+    assert_doubt(&with(830, 25_376_968), "338 segments of 90.5 bytes per request");
+    // Full segments, a reply per request, and a feed.
+    for seen in [with(830, 400_000_000), with(140_000, 25_376_968), with(3, 25_376_968)] {
+        let finding = &explain(&seen)[0];
+        assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    }
+}
+
+#[test]
 fn segments_sent_again_are_not_nothing() {
     let few = tcp_server(&[("Tcp.OutSegs", 100_000), ("Tcp.RetransSegs", 100)]);
     assert_eq!(explain(&few)[0].cause, NothingWrong);

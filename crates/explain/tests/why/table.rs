@@ -125,6 +125,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("watch_peer", "linerate why PID, on the peer's machine"),
     ("watch_server", "linerate why PID, on the server's machine"),
     ("combine", ""),
+    ("collector_fix", "; in Python, compare the rate after gc.freeze() first"),
 ];
 
 /// One rule of a cause: its conditions, what to do, and the causes that explain it. `which` tells

@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
                    no other sample hit. Unless the thread scans this memory sequentially, most of \
                    these accesses are probably cache misses.",
         fix: "Shrink the working set: use fewer buffers (mbufs, descriptors) and reuse them in \
-              LIFO order, or use smaller tables; otherwise, prefetch",
+              LIFO order, or use smaller tables; otherwise, prefetch{collector_fix}",
         workaround: Some("use huge pages, which reduce TLB misses"),
         wrong_if: "the thread scans a large file or buffer from beginning to end (the CPU then \
                    prefetches it), or the rate rises by less than 10 % with a tenth of the buffers",

@@ -62,6 +62,17 @@ pub(super) fn lock_fix(facts: &Facts<'_>) -> String {
     }
 }
 
+/// Returns advice on the collector of Python, which walks all containers that are alive; empty for
+/// other programs.
+pub(super) fn collector_fix(facts: &Facts<'_>) -> String {
+    match is_python(facts) {
+        true => "; in Python, compare the rate after gc.freeze() first, because the collector of \
+                 reference cycles walks all containers that are alive"
+            .to_owned(),
+        false => String::new(),
+    }
+}
+
 /// Returns whether the program is a Python interpreter, judging by its name.
 fn is_python(facts: &Facts<'_>) -> bool {
     facts.observation.watched.name.starts_with("python")
