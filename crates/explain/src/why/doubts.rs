@@ -5,6 +5,7 @@
 
 mod brief;
 mod busy_server;
+mod connects;
 mod elsewhere;
 mod filtered;
 mod handlers;
@@ -88,6 +89,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| segments::closed_window(facts))
         .or_else(|| rejected::small_window(facts))
         .or_else(|| segments::path(facts))
+        .or_else(|| connects::unanswered(facts))
         .or_else(|| busy_server::busy_server(facts))
         .or_else(|| unseen::unanswered(facts))
         .or_else(|| unseen::taking_turns(facts))

@@ -10,6 +10,7 @@ mod in_kernel;
 mod link;
 mod nothing;
 mod polls;
+mod remarks;
 mod varied;
 
 use super::doubts::{self, Doubt};
@@ -413,10 +414,11 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     if wants_much || waits >= WAITS_LONG {
         let sentence = format!(
             "Cannot tell how fast the program would be with a CPU to itself: thread {} needs a CPU \
-             {} % of the time, but waits for one {} % of the time.{lost}",
+             {} % of the time, but waits for one {} % of the time.{}{lost}",
             label(thread),
             percent(runs.value + waits),
-            percent(waits)
+            percent(waits),
+            remarks::on_work(facts, thread)
         );
         let next = format!(
             "Give the thread a dedicated CPU: pin it (taskset -cp CPU {}) and move other threads \

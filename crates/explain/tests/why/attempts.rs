@@ -156,7 +156,7 @@ fn the_only_thread_of_a_server_does_not_work_in_the_background() {
     (serves.voluntary_switches, serves.asleep_on) =
         (18_000, vec![sleep("epoll_wait", Some("[eventpoll]"), 0.9)]);
     other.threads.push(serves);
-    assert_doubt(&other, "It probably works in the background");
+    assert_doubt(&other, "or it works in the background");
 }
 
 /// Returns a receiver with this mean queue, whose child processes use this many CPUs.

@@ -33,6 +33,34 @@ pub(crate) fn assert_doubt(seen: &Observation, words: &str) {
 }
 
 #[test]
+fn connection_attempts_without_an_answer_are_not_nothing() {
+    // Measured with a client that tries an address without a host for 250 ms before another.
+    let with = |attempts: u16, reads: u64, segments_in: u64| {
+        let mut client = thread("client", 100, &[(User, 0.01), (Asleep, 0.99)]);
+        let object = Some("tcp to 10.9.0.77:9301".to_owned());
+        client.asleep_on =
+            vec![SleepTime { on: "poll".to_owned(), share: 0.99, object, holder: None }];
+        let attempt = |number: u16| SocketCounts {
+            reads: Some(reads),
+            tcp: Some(TcpCounts { segments_out: 1, segments_in, ..TcpCounts::default() }),
+            ..socket(SocketKind::Tcp, &format!("10.9.0.2:{number}"), Some("10.9.0.77:9301"))
+        };
+        Observation {
+            sockets: (0..attempts).map(|number| attempt(42_000 + number)).collect(),
+            packets: packets(220, 0),
+            slices: 50,
+            ..observation(vec![client])
+        }
+    };
+    assert_doubt(&with(18, 2, 0), "if 10.9.0.77:9301 answered: in 72 % of the readings");
+    // A server that is down is tried now and then; and one that answers.
+    for seen in [with(2, 10, 0), with(4, 1, 0), with(18, 2, 1)] {
+        let finding = &explain(&seen)[0];
+        assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+    }
+}
+
+#[test]
 fn packets_that_vanish_behind_ip_are_counted() {
     let udp = ("Udp.InDatagrams", 25_000);
     let quiet = server(&[("Ip.InReceives", 25_100), ("Ip.InDelivers", 25_000), udp]);

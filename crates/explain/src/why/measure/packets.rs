@@ -203,11 +203,20 @@ impl Measure {
                     return None;
                 }
                 let all = cpu.backlog_processed;
+                let own = own + extra_fragments(facts);
                 (all > 0).then(|| share(1.0 - (own.min(all) as f64 / all as f64)))
             }
             _ => None,
         }
     }
+}
+
+/// Returns the fragments sent and received in the network namespace, less the datagrams that they
+/// belong to, which are counted as packets already.
+fn extra_fragments(facts: &Facts<'_>) -> u64 {
+    let count = |name: &str| facts.protocol(name).unwrap_or(0);
+    count("Ip.FragCreates").saturating_sub(count("Ip.FragOKs"))
+        + count("Ip.ReasmReqds").saturating_sub(count("Ip.ReasmOKs"))
 }
 
 /// Returns 1 if a socket's process was at its limit on open descriptors in any reading, else 0.

@@ -56,8 +56,8 @@ pub(super) fn background(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<W
         Some(pending) if pending.value >= PENDING => return None,
         Some(pending) => format!(
             "but a request was pending in only {} % of the readings, and a server that is always \
-             busy always has one. It probably works in the background (a snapshot, a compaction, a \
-             compiler)",
+             busy always has one. Either its clients send their next request late, or it works in \
+             the background (a timer's callback, a snapshot, a compaction)",
             percent(pending.value)
         ),
         None => "but it never waits for input, and other threads, which have idle time, handle \
