@@ -57,9 +57,19 @@ const BARE_RUN: [&[&str]; 2] =
 /// Builds and tests the packages; skipped if this machine lacks anything for one of the targets.
 pub(crate) fn check() -> Outcome {
     let lacking: Vec<String> = TARGETS.iter().filter_map(|one| compiler(one).err()).collect();
-    match lacking.is_empty() {
-        true => run().into(),
-        false => Outcome::Skipped(lacking.join("; ")),
+    if !lacking.is_empty() {
+        return Outcome::Skipped(lacking.join("; "));
+    }
+    let tries = [
+        ("unshare", &["--map-root-user", "true"][..], "trial run in a bare root directory"),
+        ("qemu-aarch64", &["--version"], "trial run of the program for AArch64"),
+    ];
+    let is_skipped = |(name, words): (&str, &[&str])| output(program(name, words)).is_err();
+    let skips = tries.into_iter().filter(|(name, words, _)| is_skipped((name, words)));
+    let skips = skips.map(|(name, _, what)| format!("SKIP: {what}: {name} does not work here"));
+    match run() {
+        Ok(()) => Outcome::Passed(skips.collect()),
+        Err(why) => Outcome::Failed(why),
     }
 }
 

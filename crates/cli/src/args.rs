@@ -80,11 +80,11 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Print the per-packet budget at line rate: time, cycles, instructions by frame size
     Budget(BudgetArgs),
-    /// Read the output of other profilers: Netra DPS PROFILE_DUMP, perf stat, perf script, VPP
+    /// Read other profilers: Netra DPS, perf stat and script, VPP
     Import(ImportArgs),
-    /// Print the report of a stored record, as text, Markdown, JSON, CSV or a view of its profile
+    /// Print a stored record: text, Markdown, JSON, CSV, profile views
     Report(ReportArgs),
-    /// Export a record: CSV, Prometheus, folded stacks, pprof, perf script, flame graph, timeline
+    /// Export a record: CSV, Prometheus, pprof, flame graph, timeline
     Export(ExportArgs),
     /// Answer common questions about missed line rate from a record
     Explain(ExplainArgs),

@@ -340,13 +340,10 @@ fn times_this_program(body: &Body) -> bool {
     }
 }
 
-/// Prints warnings to stderr, then the result, and writes the record to a file if requested. The
+/// Prints the result, then warnings to stderr, and writes the record to a file if requested. The
 /// result is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
-    if !forms.output.quiet() && cfg!(debug_assertions) && times_this_program(&record.body) {
-        say(UNOPTIMIZED);
-    }
     let destination = if forms.is_aside { Destination::Stderr } else { Destination::Stdout };
     let options = Options { is_written: forms.tuned_file.is_some(), ..options(forms.detail) };
     let form = forms.output.form_of(kind(&record.body));
@@ -358,7 +355,11 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
         let known = files.into_iter().filter_map(|(place, file)| Some((place, file?)));
         known.fold(text, |text, (place, file)| text.replace(place, &terminal::quoted(file)))
     };
-    show(forms.output, form, destination, record, &options, with_files)
+    let answer = show(forms.output, form, destination, record, &options, with_files);
+    if !forms.output.quiet() && cfg!(debug_assertions) && times_this_program(&record.body) {
+        say(UNOPTIMIZED);
+    }
+    answer
 }
 
 /// Prints the record to `destination`, then its warnings to stderr, and writes it to the `--record`

@@ -24,6 +24,7 @@ mod kernel_parts;
 mod locks;
 mod losses;
 mod measure;
+mod minor;
 mod one_cpu;
 mod queues;
 mod requests;
@@ -93,20 +94,21 @@ fn findings(facts: &Facts<'_>) -> Vec<WhyFinding> {
     let Judged { held, suspects, doubtful, likely } = judge(facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(facts, held)).collect();
     let is_found = held.iter().any(is_worth);
-    // A thread that is busy with something unknown is not explained by a small part of its time.
-    let is_main = |held: &Held<'_>| is_worth(held) && !is_minor_cost(held.rule, held.gain);
-    let has_main = held.iter().any(is_main);
     if let Some(unserved) = rest::unserved(facts).filter(|_| !is_found) {
         findings.insert(0, unserved);
-    } else if !has_main {
+    } else if is_found {
+        // A thread that is busy with something unknown is not explained by a small part of its
+        // time.
+        let worth = held.iter().filter(|held| is_worth(held));
+        if minor::are_minor_together(facts, worth) && !held.iter().any(of_memory) {
+            rest::own_work(facts).into_iter().for_each(|own| findings.insert(0, own));
+        }
+    } else {
         let doubtful = doubtful.iter().find(|(held, _)| is_worth(held));
         let probable = |cause| likely.iter().find(|likely| likely.rule.cause == cause);
         let doubtful = doubtful.map(|(held, cause)| (held, *cause, probable(*cause)));
         let likely = likely.iter().find(|likely| likely.gain.is_some() && is_worth(likely));
-        let rest = rest::rest(facts, &suspects, doubtful, likely);
-        if !is_found || rest.cause != Cause::NothingWrong {
-            findings.insert(0, rest);
-        }
+        findings.insert(0, rest::rest(facts, &suspects, doubtful, likely));
     }
     if let Some(observer) = rest::observer(facts) {
         // A removable cause comes first, because it gains more than the observer costs.
@@ -139,10 +141,10 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
             Applied { likely: one, .. } => likely.extend(one),
         }
     }
-    let found: Vec<Found> = held.iter().map(Found::of).collect();
+    let found: Vec<Found> = held.iter().map(|one| Found::of(facts, one)).collect();
     let is_explained = |held: &Held<'a>| found.iter().any(|found| found.explains(facts, held));
     held.retain(|held| !is_explained(held) && !is_wanted(facts, held));
-    let probable: Vec<Found> = likely.iter().map(Found::of).collect();
+    let probable: Vec<Found> = likely.iter().map(|one| Found::of(facts, one)).collect();
     let explanation = |held: &Held<'a>| {
         let mut probable = probable.iter().filter(|probable| probable.explains(facts, held));
         let cause = probable.find(|it| !is_true_either_way(held.rule.cause, it.rule.cause));
@@ -159,17 +161,22 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     for list in [&mut held, &mut likely] {
         list.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.rule.cause.cmp(&b.rule.cause)));
     }
-    own_work_first(&mut held);
+    own_work_first(facts, &mut held);
     Judged { held, suspects, doubtful, likely }
 }
 
-/// Moves the program's own work, whose avoidable part is unknown, before parts of the CPU time that
+/// Returns whether a cause is one that the remaining work of a thread may have as well: whatever it
+/// does may be stalled on memory.
+fn of_memory(held: &Held<'_>) -> bool {
+    matches!(held.rule.cause, Cause::CacheMisses | Cause::FalseSharing | Cause::Copying)
+}
+
+/// Moves the program's own work, if its avoidable part is unknown, before parts of the CPU time that
 /// are smaller than it.
-fn own_work_first(held: &mut [Held<'_>]) {
-    let Some(own) = held.iter().position(|one| one.rule.cause == Cause::ProcessingCost) else {
-        return;
-    };
-    if held[..own].iter().all(|one| is_minor_cost(one.rule, one.gain)) {
+fn own_work_first<'a>(facts: &Facts<'a>, held: &mut [Held<'a>]) {
+    let is_own = |one: &Held<'_>| one.rule.cause == Cause::ProcessingCost && one.gain.is_none();
+    let Some(own) = held.iter().position(is_own) else { return };
+    if own > 0 && minor::are_minor_together(facts, &held[..own]) {
         held[..=own].rotate_right(1);
     }
 }
@@ -178,11 +185,13 @@ fn own_work_first(held: &mut [Held<'_>]) {
 struct Found {
     rule: &'static Rule,
     gain: Option<Estimate>,
+    /// Whether the cause is a small part of the CPU time.
+    is_minor: bool,
 }
 
 impl Found {
-    fn of(held: &Held<'_>) -> Self {
-        Self { rule: held.rule, gain: held.gain }
+    fn of<'a>(facts: &Facts<'a>, held: &Held<'a>) -> Self {
+        Self { rule: held.rule, gain: held.gain, is_minor: minor::is_minor(facts, held) }
     }
 
     /// Returns whether `rule` lists the cause as an explanation.
@@ -198,18 +207,10 @@ impl Found {
         const OF_GAIN: f64 = 0.5;
         let is_small = match (self.rule.gain, self.gain.zip(held.gain)) {
             (GainModel::CostRemoved(..), Some((own, other))) => own.high < OF_GAIN * other.value,
-            _ => held.rule.cause == Cause::ProcessingCost && is_minor_cost(self.rule, self.gain),
+            _ => held.rule.cause == Cause::ProcessingCost && held.gain.is_none() && self.is_minor,
         };
         self.is_named_by(held.rule) && !is_small && !holds_lock(facts, held)
     }
-}
-
-/// Returns whether a cause is a part of the CPU time whose removal leaves two thirds of it: the
-/// program's own work takes more.
-fn is_minor_cost(rule: &Rule, gain: Option<Estimate>) -> bool {
-    /// A gain of 50 % removes a third of the time.
-    const MINOR_PERCENT: f64 = 50.0;
-    matches!(rule.gain, GainModel::CostRemoved(..)) && gain.is_some_and(|g| g.high < MINOR_PERCENT)
 }
 
 /// Returns whether a stall may be the reason why a lock is held for long, rather than a consequence

@@ -123,13 +123,14 @@ fn windows_and_buffers_limit() {
 fn a_message_larger_than_the_send_buffer_makes_the_sender_sleep_in_each_call() {
     let sleeping = |buffer: u64, switches: f64| {
         with(move |_, point| {
+            point.message_bytes = 8 << 20;
             point.sender.buffer_bytes = Some(buffer);
             point.sender.calls_per_mb = 16.0;
             point.sender.switches_per_mb = switches;
         })
     };
     is(sleeping(8192, 16.2), "send_buffer", "send_buffer");
-    assert_ne!(verdict(sleeping(4 << 20, 16.2)).0, "send_buffer", "the buffer holds 64 messages");
+    assert_ne!(verdict(sleeping(4 << 20, 16.2)).0, "send_buffer", "160 times the product");
     assert_ne!(verdict(sleeping(8192, 1.0)).0, "send_buffer", "the calls return at once");
 }
 

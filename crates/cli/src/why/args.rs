@@ -23,7 +23,7 @@ thresholds and limits. Examples:
   linerate why --name nginx --line 10Gb/s
   linerate why -t 10s -- iperf3 -c 192.0.2.1 -t 10
   linerate why --iface eth0 --json | jq -r .summary.finding
-  linerate why --name unbound --every 60s --json >> why.ndjson
+  linerate why --name unbound -t 60s --every 60s --json >> why.ndjson
   linerate why --json -o why.json -- iperf3 -c 192.0.2.1
 
 If a command is given, standard output belongs to it: the report or, with --json, the record goes to

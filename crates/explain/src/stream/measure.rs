@@ -49,6 +49,9 @@ pub enum Measure {
     SendBufferOverWindow,
     /// Message size relative to the sender's buffer.
     MessageOverSendBuffer,
+    /// The sender's buffer relative to the bandwidth-delay product at the minimum round-trip time. A
+    /// full queue on the way raises the round-trip time, not the minimum.
+    SendBufferOverBdp,
     /// Context switches of the sender per call: about 1 if it sleeps in each.
     SenderSwitchesPerCall,
     /// 1 if TCP window scaling is in use, 0 if not.
@@ -115,6 +118,9 @@ impl Measure {
                 "ratio",
             ),
             Self::MessageOverSendBuffer => ("message size / send buffer", "ratio"),
+            Self::SendBufferOverBdp => {
+                ("send buffer relative to the bandwidth-delay product (minimum RTT)", "ratio")
+            }
             Self::SenderSwitchesPerCall => ("context switches of the sender per call", "ratio"),
             Self::WindowScaling => ("window scaling", "1 = yes"),
             Self::HeldBack => ("readings with small writes held back (Nagle)", "ratio"),
@@ -187,11 +193,12 @@ impl Measure {
                 let lost = tcp.retransmitted.saturating_sub(needless).max(1);
                 exactly(tcp.receiver_drops?.saturating_sub(needless) as f64 / lost as f64)
             }
+            Self::SendBufferOverBdp => {
+                let needed = facts.bdp_bytes(tcp?.min_rtt_us)?;
+                exactly(point.sender.buffer_bytes? as f64 / needed)
+            }
             Self::PeerWindow => {
-                // Bandwidth-delay product per connection: bits per nanosecond times microseconds.
-                let gbps = point.gbps.as_number()? / point.connections as f64;
-                let needed = gbps * tcp?.rtt_us * 1e3 / 8.0;
-                exactly(tcp?.peer_window_bytes? as f64 / needed).filter(|_| needed > 0.0)
+                exactly(tcp?.peer_window_bytes? as f64 / facts.bdp_bytes(tcp?.rtt_us)?)
             }
             Self::OfPacing => of_limit(point, facts.pacing()?),
             Self::OfQdisc => of_limit(point, report.path.qdisc_bits_per_s?),
@@ -238,6 +245,14 @@ impl<'a> Facts<'a> {
             true => &self.point.sender,
             false => &self.point.receiver,
         }
+    }
+
+    /// Returns the bandwidth-delay product per connection in bytes, for a round-trip time in us;
+    /// `None` if it is 0, or the throughput unknown.
+    pub(super) fn bdp_bytes(&self, rtt_us: f64) -> Option<f64> {
+        // Bits per nanosecond times microseconds.
+        let gbps = self.point.gbps.as_number()? / self.point.connections as f64;
+        Some(gbps * rtt_us * 1e3 / 8.0).filter(|bytes| *bytes > 0.0)
     }
 
     /// Returns the context switches of both sides per MB of payload.

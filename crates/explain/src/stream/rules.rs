@@ -269,6 +269,11 @@ pub const RULES: &[Rule] = &[
                 "a call waits for acknowledgements only if the buffer does not hold its message",
             ),
             at_least(M::SenderSwitchesPerCall, 0.5, "in most calls, the sender sleeps"),
+            at_most(
+                M::SendBufferOverBdp,
+                4.0,
+                "a buffer of several times the bandwidth-delay product keeps the path full",
+            ),
             at_most(M::Demand, 0.85, "both sides have idle time"),
             at_most(M::WindowLimited, 0.05, TICKS),
         ],

@@ -210,7 +210,8 @@ impl GainModel {
         }
     }
 
-    fn uncapped<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    /// Predicts the gain as if the offered load and the line rate were unlimited, in percent.
+    pub(super) fn uncapped<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         match self {
             Self::TimeBack(state) => time_back(facts, subject, state),
             Self::CpuToItself => cpu_to_itself(facts, subject),

@@ -104,7 +104,9 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     /// read as fast as it can.
     const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
-    if thread.demand() > WORKS || is_read_at_once(socket, thread) || is_hardly_filled(facts, socket)
+    if thread.demand() > WORKS
+        || is_read_at_once(socket, thread)
+        || is_hardly_filled(facts, socket, thread)
     {
         return None;
     }
@@ -139,17 +141,17 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     )
 }
 
-/// Returns whether a socket of datagrams lost nothing and has room for many more: between a
-/// datagram's arrival and the wake-up of the thread that waits for it, it is in the queue.
-fn is_hardly_filled(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
-    /// Maximum mean queue, as a fraction of the receive buffer: 20 times the load fits as well.
+/// Returns whether a socket of datagrams lost nothing and has room for many more, and the thread
+/// waits for input most of the time: between a datagram's arrival and the wake-up, it is in the
+/// queue.
+fn is_hardly_filled(facts: &Facts<'_>, socket: &SocketCounts, thread: &ThreadActivity) -> bool {
+    /// Maximum mean queue, as a fraction of the receive buffer.
     const FILLED: f64 = 0.05;
-    let drops = socket.buffer_drops(facts.observation);
+    let queue = socket.receive_queue_mean;
     socket.kind == SocketKind::Udp
-        && drops == Some(0)
-        && socket
-            .receive_buffer
-            .is_some_and(|buffer| socket.receive_queue_mean < FILLED * buffer as f64)
+        && socket.buffer_drops(facts.observation) == Some(0)
+        && socket.receive_buffer.is_some_and(|buffer| queue < FILLED * buffer as f64)
+        && longest_wait(thread) == Some(Wait::Input)
 }
 
 /// Describes a pipe that a thread may be waiting to write to; `None` if its process has none, or if

@@ -9,6 +9,7 @@ mod held_up;
 mod in_kernel;
 mod link;
 mod nothing;
+mod own_work;
 mod polls;
 mod remarks;
 mod varied;
@@ -34,6 +35,7 @@ use linerate_record::{Figure, Tier};
 pub(super) use link::full_link;
 use link::limit_reached;
 use nothing::nothing_wrong;
+pub(super) use own_work::own_work;
 use varied::{inseparable, probable};
 
 const MODEL: &str = "headroom until the busiest thread is 100 % busy";

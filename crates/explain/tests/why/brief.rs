@@ -3,7 +3,7 @@
 //! are those of python's http.server and of `socat TCP-LISTEN:PORT,fork EXEC:COMMAND` under `ab`
 //! without -k, except for the idle time of the CPUs.
 
-use crate::example::{cpu, functions, observation, packets, socket, thread};
+use crate::example::{ELAPSED_S, cpu, functions, observation, packets, socket, thread};
 use crate::seeds::{handshakes, protocols};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
@@ -113,6 +113,10 @@ fn a_small_part_of_a_busy_threads_time_does_not_come_first() {
     // A cost that takes most of the time explains it.
     seen.threads[0].time = thread("node", 100, &[(User, 0.4), (Kernel, 0.6)]).time;
     seen.threads[0].minor_faults = 1_000_000;
+    assert_eq!(causes(&seen), [PageFaults]);
+    // The line caps the gain, but says nothing about the CPU time.
+    seen.packets = packets(1_000_000, 1_000_000_000);
+    seen.watched.line_bits_per_s = Some(1.2 * 8e9 / ELAPSED_S);
     assert_eq!(causes(&seen), [PageFaults]);
 }
 

@@ -223,9 +223,17 @@ fn a_datagram_on_its_way_to_a_woken_thread_is_no_backlog() {
         drops: Some(drops),
         ..socket(SocketKind::Udp, "0.0.0.0:9301", None)
     };
-    assert_eq!(explain(&server(with(3_472.0, 0)))[0].cause, NothingWrong);
-    for socket in [with(1_000_000.0, 0), with(3_472.0, 100)] {
-        let finding = explain(&server(socket)).remove(0);
+    let in_call = |socket: SocketCounts, on: &str, object: &str| {
+        let mut seen = server(socket);
+        let (on, object) = (on.to_owned(), Some(object.to_owned()));
+        seen.threads[0].asleep_on = vec![SleepTime { on, share: 0.9, object, holder: None }];
+        explain(&seen).remove(0)
+    };
+    let reads = |socket| in_call(socket, "recvfrom", "udp 0.0.0.0:9301");
+    assert_eq!(reads(with(3_472.0, 0)).cause, NothingWrong);
+    // A backlog, losses, and clients that wait while the thread waits for something else.
+    let locked = in_call(with(3_472.0, 0), "futex", "futex 0x5660460");
+    for finding in [reads(with(1_000_000.0, 0)), reads(with(3_472.0, 100)), locked] {
         assert_ne!(finding.cause, NothingWrong, "{}", finding.sentence);
     }
 }

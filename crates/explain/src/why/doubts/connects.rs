@@ -1,45 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connection attempts of a program without an answer.
+//! Connection attempts of a program that stay without an answer.
 
 use super::super::facts::Facts;
 use super::super::roles::is_accepted;
-use super::super::words::percent;
+use super::super::words::{label, percent};
 use super::Doubt;
-use linerate_record::why::SocketCounts;
+use linerate_record::why::{SocketCounts, SocketKind};
+use std::collections::BTreeMap;
 
-/// Detects a program that tries an address again and again which never answers, before it uses
-/// another: an IPv6 address without a route, or a server that is down.
+/// Detects a thread that waits for connections to an address that never answers, before the program
+/// uses another: an IPv6 address without a route, or a server that is down.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of attempts. A server that is down is tried once in a while.
-    const ATTEMPTS: usize = 3;
-    /// Minimum fraction of the time with such an attempt.
+    const ATTEMPTS: u32 = 3;
+    /// Minimum number of readings of an attempt: the server did not answer within a slice.
+    const READS: u64 = 2;
+    /// Minimum fraction of the time that the thread waits for such an attempt.
     const SHARE: f64 = 0.3;
-    let is_silent = |socket: &&SocketCounts| {
-        let tcp = socket.tcp.as_ref();
-        !is_accepted(facts, socket)
-            && tcp.is_some_and(|tcp| tcp.segments_out > 0 && tcp.segments_in == 0)
+    let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
+    for socket in opened(facts).filter(|socket| !has_answer(socket)) {
+        let address = socket.remote.as_deref()?;
+        *attempts.entry(address).or_default() += u32::from(socket.reads >= Some(READS));
+    }
+    let answers = |address: &str| {
+        opened(facts).any(|socket| socket.remote.as_deref() == Some(address) && has_answer(socket))
     };
-    let sockets = facts.observation.sockets.iter();
-    let silent: Vec<&SocketCounts> = sockets.filter(is_silent).collect();
-    let address = silent.first()?.remote.as_deref()?;
-    let to_it = silent.iter().filter(|socket| socket.remote.as_deref() == Some(address));
-    let (attempts, reads) =
-        to_it.fold((0, 0), |(n, reads), one| (n + 1, reads + one.reads.unwrap_or(0)));
-    // Sockets are read at least once per slice.
-    let share = (reads as f64 / f64::from(facts.observation.slices).max(1.0)).min(1.0);
-    if attempts < ATTEMPTS || share < SHARE {
+    let silent = attempts.into_iter().filter(|(at, n)| *n >= ATTEMPTS && !answers(at));
+    let (address, attempts) = silent.max_by_key(|(_, attempts)| *attempts)?;
+    let waits = facts.observation.threads.iter().map(|thread| {
+        let at_it = thread.asleep_on.iter().filter(|sleep| {
+            sleep.object.as_deref().is_some_and(|object| object.ends_with(address))
+        });
+        (thread, at_it.map(|sleep| sleep.share).sum::<f64>())
+    });
+    let (thread, share) = waits.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if share < SHARE {
         return None;
     }
     let doubt = Doubt::new(
         format!(
-            "Cannot tell how fast the program would be if {address} answered: in {} % of the \
-             readings, a connection attempt to it had no answer ({attempts} attempts seen). \
-             Programs that know several addresses try the next one only after a timeout.",
+            "Cannot tell how fast the program would be if {address} answered: thread {} sleeps {} \
+             % of the time in waits for it, and none of {attempts} connection attempts had an \
+             answer. Programs that know several addresses try the next one only after a timeout.",
+            label(thread),
             percent(share)
         ),
         "Check that the address is right and reachable (nc -vz HOST PORT; a firewall drops \
          silently); otherwise, remove it from DNS or from the list of servers, or shorten the \
          connect timeout",
     )?;
-    Some(doubt.with("readings with an unanswered connection attempt", share, "ratio"))
+    Some(doubt.with("connection attempts without an answer", f64::from(attempts), "attempts"))
+}
+
+/// Returns the TCP sockets that the program connects.
+fn opened<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    let sockets = facts.observation.sockets.iter();
+    sockets.filter(|socket| socket.kind == SocketKind::Tcp && !is_accepted(facts, socket))
+}
+
+fn has_answer(socket: &SocketCounts) -> bool {
+    socket.tcp.as_ref().is_none_or(|tcp| tcp.segments_out == 0 || tcp.segments_in > 0)
 }

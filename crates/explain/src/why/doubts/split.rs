@@ -16,18 +16,21 @@ pub(super) fn replies(facts: &Facts<'_>) -> Option<Doubt> {
     const BYTES: f64 = 256.0;
     /// Minimum number of segments sent per second: at 2 us each, 2 % of a CPU.
     const PER_S: f64 = 10_000.0;
-    /// Minimum number of requests per second. A feed that is sent without requests has its own
-    /// rate.
-    const REQUESTS_PER_S: f64 = 10.0;
+    /// Minimum number of requests per second on a connection. A feed has its own rate, and its
+    /// subscribers send no more than a sign of life now and then.
+    const REQUESTS_PER_S: f64 = 1.0;
     let accepted = facts.connections().filter(|socket| is_accepted(facts, socket));
     let (mut requests, mut segments, mut bytes) = (0, 0, 0);
-    for tcp in accepted.filter_map(|socket| socket.tcp.as_ref()) {
-        requests += tcp.data_segments_in?;
-        segments += tcp.data_segments_out?;
-        bytes += tcp.bytes_acked;
-    }
     let per_s = |count: u64| count as f64 / facts.elapsed();
-    if per_s(requests) < REQUESTS_PER_S || per_s(segments) < PER_S {
+    for tcp in accepted.filter_map(|socket| socket.tcp.as_ref()) {
+        let asked = tcp.data_segments_in?;
+        if per_s(asked) >= REQUESTS_PER_S {
+            requests += asked;
+            segments += tcp.data_segments_out?;
+            bytes += tcp.bytes_acked;
+        }
+    }
+    if requests == 0 || per_s(segments) < PER_S {
         return None;
     }
     let (each, payload) = (segments as f64 / requests as f64, bytes as f64 / segments as f64);
@@ -37,8 +40,8 @@ pub(super) fn replies(facts: &Facts<'_>) -> Option<Doubt> {
     let doubt = Doubt::new(
         format!(
             "Cannot tell whether the clients' work for small segments limits the rate: the program \
-             sends {} segments of {} bytes per request received, and each of them costs both ends \
-             a system call, and with TLS a record.",
+             sends {} segments of {} bytes per request received, and each of them may cost both \
+             ends a system call, and with TLS a record.",
             three_digits(each),
             three_digits(payload)
         ),

@@ -211,12 +211,15 @@ impl Measure {
     }
 }
 
-/// Returns the fragments sent and received in the network namespace, less the datagrams that they
-/// belong to, which are counted as packets already.
+/// Returns the fragments received in the network namespace, less the datagrams that they belong to,
+/// which are counted as packets already; 0 for a program without UDP sockets.
 fn extra_fragments(facts: &Facts<'_>) -> u64 {
     let count = |name: &str| facts.protocol(name).unwrap_or(0);
-    count("Ip.FragCreates").saturating_sub(count("Ip.FragOKs"))
-        + count("Ip.ReasmReqds").saturating_sub(count("Ip.ReasmOKs"))
+    let of = |ip: &str| {
+        count(&format!("{ip}ReasmReqds")).saturating_sub(count(&format!("{ip}ReasmOKs")))
+    };
+    let has_udp = facts.observation.sockets.iter().any(|socket| socket.kind == SocketKind::Udp);
+    if has_udp { of("Ip.") + of("Ip6.") } else { 0 }
 }
 
 /// Returns 1 if a socket's process was at its limit on open descriptors in any reading, else 0.
