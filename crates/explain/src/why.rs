@@ -171,8 +171,8 @@ fn of_memory(held: &Held<'_>) -> bool {
     matches!(held.rule.cause, Cause::CacheMisses | Cause::FalseSharing | Cause::Copying)
 }
 
-/// Moves the program's own work, if its avoidable part is unknown, before parts of the CPU time that
-/// are smaller than it.
+/// Moves the program's own work, if its avoidable part is unknown, before parts of the CPU time
+/// that are smaller than it.
 fn own_work_first<'a>(facts: &Facts<'a>, held: &mut [Held<'a>]) {
     let is_own = |one: &Held<'_>| one.rule.cause == Cause::ProcessingCost && one.gain.is_none();
     let Some(own) = held.iter().position(is_own) else { return };

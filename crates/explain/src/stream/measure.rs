@@ -49,8 +49,8 @@ pub enum Measure {
     SendBufferOverWindow,
     /// Message size relative to the sender's buffer.
     MessageOverSendBuffer,
-    /// The sender's buffer relative to the bandwidth-delay product at the minimum round-trip time. A
-    /// full queue on the way raises the round-trip time, not the minimum.
+    /// The sender's buffer relative to the bandwidth-delay product at the minimum round-trip time.
+    /// A full queue on the way raises the round-trip time, not the minimum.
     SendBufferOverBdp,
     /// Context switches of the sender per call: about 1 if it sleeps in each.
     SenderSwitchesPerCall,
