@@ -60,29 +60,35 @@ pub(crate) fn check() -> Outcome {
     if !lacking.is_empty() {
         return Outcome::Skipped(lacking.join("; "));
     }
-    let tries = [
-        ("unshare", &["--map-root-user", "true"][..], "trial run in a bare root directory"),
-        ("qemu-aarch64", &["--version"], "trial run of the program for AArch64"),
-    ];
-    let is_skipped = |(name, words): (&str, &[&str])| output(program(name, words)).is_err();
-    let skips = tries.into_iter().filter(|(name, words, _)| is_skipped((name, words)));
-    let skips = skips.map(|(name, _, what)| format!("SKIP: {what}: {name} does not work here"));
     match run() {
-        Ok(()) => Outcome::Passed(skips.collect()),
+        Ok(skips) => Outcome::Passed(skips),
         Err(why) => Outcome::Failed(why),
     }
 }
 
-/// Builds, packages and tests everything that this machine can.
+/// What this machine cannot build or try, with the reason. Each line is printed when it is noted.
+#[derive(Default)]
+struct Skips(Vec<String>);
+
+impl Skips {
+    fn note(&mut self, what: &str) {
+        let line = format!("SKIP: {what}");
+        println!("{line}");
+        self.0.push(line);
+    }
+}
+
+/// Builds, packages and tests everything that this machine can. Returns what it cannot.
 ///
 /// # Errors
 /// Returns an error if a build fails, or if a program does not work in a bare root directory.
-pub(crate) fn run() -> Result<(), String> {
+pub(crate) fn run() -> Result<Vec<String>, String> {
+    let mut skips = Skips::default();
     let compilers = TARGETS.map(|target| (compiler(&target), target));
     for (found, target) in &compilers {
         match found {
             Ok(compiler) => println!("{}: compiler {compiler}", target.triple),
-            Err(lacking) => println!("SKIP: {}: {lacking}", target.triple),
+            Err(lacking) => skips.note(&format!("{}: {lacking}", target.triple)),
         }
     }
     if compilers.iter().all(|(found, _)| found.is_err()) {
@@ -96,7 +102,7 @@ pub(crate) fn run() -> Result<(), String> {
     let mut archives = Vec::new();
     for (found, target) in &compilers {
         if let Ok(compiler) = found {
-            archives.extend(of_target(target, compiler, &folder)?);
+            archives.extend(of_target(target, compiler, &folder, &mut skips)?);
         }
     }
     let names: Vec<&str> = archives.iter().map(String::as_str).collect();
@@ -107,7 +113,7 @@ pub(crate) fn run() -> Result<(), String> {
     })?;
     write(&folder.join("SHA256SUMS"), &sums)?;
     print!("{}", String::from_utf8_lossy(&sums));
-    Ok(())
+    Ok(skips.0)
 }
 
 /// Returns a target's C compiler. The error states everything that is missing, and the commands
@@ -157,7 +163,12 @@ Licence: MIT or Apache-2.0, at your option.
 ";
 
 /// Builds and packages for one target, and returns the names of its archives.
-fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<String>, String> {
+fn of_target(
+    target: &Target,
+    compiler: &str,
+    folder: &Path,
+    skips: &mut Skips,
+) -> Result<Vec<String>, String> {
     let Target { triple, packaged, .. } = target;
     let name = triple.replace('-', "_");
     let is_host = triple.starts_with(&format!("{}-", std::env::consts::ARCH));
@@ -186,23 +197,22 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     if texts.exists() {
         write_texts(&texts, &packed)?;
     } else {
-        println!(
-            "SKIP: completions and manual pages for {triple}: the program does not run on this \
-             machine"
-        );
+        skips.note(&format!(
+            "completions and manual pages for {triple}: the program does not run on this machine"
+        ));
     }
     match is_host {
-        true => try_program(&packed.join("linerate"), folder)?,
-        false => try_emulated(triple, &packed.join("linerate"))?,
+        true => try_program(&packed.join("linerate"), folder, skips)?,
+        false => try_emulated(triple, &packed.join("linerate"), skips)?,
     }
     let archive = format!("{stem}.tar.gz");
     let mut tar = program("tar", &["--owner=0", "--group=0", "-czf", &archive, &stem]);
     tar.current_dir(folder);
     output(tar)?;
     let mut archives = vec![archive];
-    for package in packages::build(&packed, *packaged, folder)? {
+    for package in packages::build(&packed, *packaged, folder, skips)? {
         if is_host {
-            packages::try_unpacked(&package, folder)?;
+            packages::try_unpacked(&package, folder, skips)?;
         }
         archives.push(package);
     }
@@ -223,20 +233,20 @@ fn write_texts(linerate: &Path, packed: &Path) -> Result<(), String> {
 
 /// Runs the program in a root directory that contains nothing else: no C library, no /proc, no
 /// /tmp.
-fn try_program(linerate: &Path, folder: &Path) -> Result<(), String> {
+fn try_program(linerate: &Path, folder: &Path, skips: &mut Skips) -> Result<(), String> {
     let bare = folder.join("root");
     make(&bare)?;
     fs::copy(linerate, bare.join("linerate")).map_err(|error| cannot(&bare, &error))?;
-    try_in_bare_root(&bare, "/linerate")?;
+    try_in_bare_root(&bare, "/linerate", skips)?;
     fs::remove_dir_all(&bare).map_err(|error| cannot(&bare, &error))
 }
 
 /// Runs the program at path `inside` of the root directory `bare`.
-fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
+fn try_in_bare_root(bare: &Path, inside: &str, skips: &mut Skips) -> Result<(), String> {
     let there = bare.to_string_lossy();
     let chroot = ["--map-root-user", "chroot", &there];
     if output(program("unshare", &["--map-root-user", "true"])).is_err() {
-        println!("SKIP: trial run in a bare root directory: user namespaces are not available");
+        skips.note("trial run in a bare root directory: user namespaces are not available");
         return Ok(());
     }
     for words in BARE.iter().chain(&BARE_RUN) {
@@ -258,11 +268,11 @@ fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
 
 /// Runs a program for another processor under QEMU's user emulation, if that is installed. The
 /// program is statically linked, so no libraries for its processor are needed.
-fn try_emulated(triple: &str, linerate: &Path) -> Result<(), String> {
+fn try_emulated(triple: &str, linerate: &Path, skips: &mut Skips) -> Result<(), String> {
     let architecture = triple.split('-').next().unwrap_or(triple);
     let emulator = format!("qemu-{architecture}");
     if let Err(why) = output(program(&emulator, &["--version"])) {
-        println!("SKIP: trial run of the {triple} program: {why}");
+        skips.note(&format!("trial run of the {triple} program: {why}"));
         return Ok(());
     }
     let linerate = linerate.to_string_lossy();

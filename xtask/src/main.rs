@@ -159,7 +159,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = compare::choose(rest)?;
             Box::new(move || compare::run(&choice))
         }
-        ["dist"] => Box::new(dist::run),
+        ["dist"] => Box::new(|| dist::run().map(drop)),
         ["schema"] => Box::new(schema::write),
         ["fixtures", kinds @ ..] => {
             let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds Debian and RPM packages, each with its own tools.
 
-use super::{FOLDER, VERSION, cannot, entries, make, try_in_bare_root, write};
+use super::{FOLDER, Skips, VERSION, cannot, entries, make, try_in_bare_root, write};
 use crate::command::{output, program, root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,14 @@ pub(super) fn build(
     packed: &Path,
     [debian, rpm]: [&str; 2],
     folder: &Path,
+    skips: &mut Skips,
 ) -> Result<Vec<String>, String> {
     let tree = folder.join("tree");
     let files = install(packed, &tree)?;
     let mut built = Vec::new();
     for (tool, name) in [("dpkg-deb", debian), ("rpmbuild", rpm)] {
         if let Err(why) = output(program(tool, &["--version"])) {
-            println!("SKIP: packaging with {tool}: {why}");
+            skips.note(&format!("packaging with {tool}: {why}"));
             continue;
         }
         built.push(match tool {
@@ -144,7 +145,7 @@ fn rpm_package(files: &[String], processor: &str, folder: &Path) -> Result<Strin
 }
 
 /// Unpacks a package into a bare root directory, as an installation would, and tests its program.
-pub(super) fn try_unpacked(package: &str, folder: &Path) -> Result<(), String> {
+pub(super) fn try_unpacked(package: &str, folder: &Path, skips: &mut Skips) -> Result<(), String> {
     let bare = folder.join("root");
     make(&bare)?;
     let mut unpack = match package.ends_with(".deb") {
@@ -156,7 +157,7 @@ pub(super) fn try_unpacked(package: &str, folder: &Path) -> Result<(), String> {
     unpack.current_dir(folder);
     output(unpack)?;
     println!("{package}:");
-    try_in_bare_root(&bare, "/usr/bin/linerate")?;
+    try_in_bare_root(&bare, "/usr/bin/linerate", skips)?;
     for file in ["share/man/man1/linerate-why.1.gz", "share/bash-completion/completions/linerate"] {
         let file = bare.join("usr").join(file);
         fs::metadata(&file).map_err(|error| cannot(&file, &error))?;

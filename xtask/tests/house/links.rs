@@ -83,6 +83,13 @@ fn relative_links_lead_to_files() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// A copy would differ from the original after the first change to either.
+#[test]
+fn the_glossary_of_the_book_is_that_of_the_project() {
+    let link = root().join("docs/glossary.md").read_link();
+    assert_eq!(link.expect("a symbolic link"), Path::new("../GLOSSARY.md"));
+}
+
 #[test]
 fn a_dead_link_is_found() {
     let text = "[a](Cargo.toml) [b](gone.md#part) and [c](#here) [d](https://example.org/x)\n\

@@ -6,8 +6,8 @@ pub use super::rule::{Condition, Rule};
 use super::measure::{DELIVERED, Measure as M};
 use super::rule::{at_least, at_most};
 use super::shared::{
-    ALL_STOPS, BOUND, BY_BUFFER, DELIVERS, FULL, IDLE, LOST, PAUSED, RATE, STOPS, TICKS, TURNS,
-    WINDOW,
+    ALL_STOPS, BOUND, BY_BUFFER, DELIVERS, FULL, IDLE, LOST, PAUSED, RATE, STOPS, STOPS_AND_COSTS,
+    TICKS, TURNS, WINDOW,
 };
 use linerate_record::why::Cause;
 
@@ -402,20 +402,7 @@ pub const RULES: &[Rule] = &[
         cause: Cause::ProcessingCost,
         limited_by: "cpu",
         conditions: &[at_least(M::Demand, 0.85, BOUND)],
-        explained_by: &[
-            Cause::RateLimiter,
-            Cause::TcpLoss,
-            Cause::NagleDelay,
-            Cause::TimerSleep,
-            Cause::SlowReceiver,
-            Cause::SocketBuffer,
-            Cause::SendBuffer,
-            Cause::ReceiveWindow,
-            Cause::SoftwareChecksum,
-            Cause::CpuContention,
-            Cause::SystemCalls,
-            Cause::Copying,
-        ],
+        explained_by: STOPS_AND_COSTS,
         is_swept: false,
         sentence: "The {busier} uses {busier_cpus} at {bytes_per_call} per call. One message size \
                    does not show whether calls or bytes take this time.",

@@ -32,15 +32,22 @@ pub(super) const STOPS: &[Cause] = &[
 ];
 /// The causes in [`STOPS`], plus window and send buffer limits, software checksums, and contention
 /// for CPUs.
-pub(super) const ALL_STOPS: &[Cause] = &[
-    Cause::RateLimiter,
-    Cause::TcpLoss,
-    Cause::NagleDelay,
-    Cause::TimerSleep,
-    Cause::SlowReceiver,
-    Cause::SocketBuffer,
-    Cause::SendBuffer,
-    Cause::ReceiveWindow,
-    Cause::SoftwareChecksum,
-    Cause::CpuContention,
-];
+pub(super) const ALL_STOPS: &[Cause] = &joined::<10>(
+    STOPS,
+    &[Cause::SendBuffer, Cause::ReceiveWindow, Cause::SoftwareChecksum, Cause::CpuContention],
+);
+/// The causes in [`ALL_STOPS`], plus the parts of the CPU time that have rules of their own.
+pub(super) const STOPS_AND_COSTS: &[Cause] =
+    &joined::<12>(ALL_STOPS, &[Cause::SystemCalls, Cause::Copying]);
+
+/// Joins two lists with `N` causes in total.
+const fn joined<const N: usize>(first: &[Cause], more: &[Cause]) -> [Cause; N] {
+    assert!(first.len() + more.len() == N, "N is the length of both lists");
+    let mut all = [Cause::CannotTell; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = if index < first.len() { first[index] } else { more[index - first.len()] };
+        index += 1;
+    }
+    all
+}

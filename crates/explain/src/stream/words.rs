@@ -166,12 +166,10 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "retransmitted" => share(Measure::Retransmitted),
         "window" => Some(memory_size(tcp?.peer_window_bytes? as f64)),
         "rtt" => Some(format!("{} us", three_digits(tcp?.min_rtt_us))),
-        // Of one connection, since each has its own buffers. Gb/s are bits per nanosecond; the
-        // round-trip time is in microseconds.
+        // Of one connection, since each has its own buffers.
         "bdp" => {
-            let fastest = facts.fastest_alike()?;
-            let best = fastest.gbps.as_number()? / fastest.connections as f64;
-            Some(memory_size(best * tcp?.rtt_us * 1e3 / 8.0))
+            let fastest = Facts { point: facts.fastest_alike()?, ..*facts };
+            Some(memory_size(fastest.bdp_bytes(tcp?.rtt_us)?))
         }
         "pacing" => Some(BitsPerSecond(facts.pacing()?).to_string()),
         "qdisc" => Some(BitsPerSecond(report.path.qdisc_bits_per_s?).to_string()),

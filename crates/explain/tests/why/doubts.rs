@@ -56,8 +56,17 @@ fn connection_attempts_without_an_answer_are_not_nothing() {
         &with(18, 2, 0, 0.99),
         "if 10.9.0.77:9301 answered: thread client (100) sleeps 99 %",
     );
+    // The last attempt before the window: its segments were not counted.
+    let mut earlier = with(18, 2, 0, 0.99);
+    earlier.sockets[17].tcp.as_mut().unwrap().segments_out = 0;
+    assert_doubt(&earlier, "none of 17 connection attempts");
     let mut answered = with(18, 2, 0, 0.99);
     answered.sockets[17].tcp.as_mut().unwrap().segments_in = 3;
+    // Connections whose peer has fallen silent are no attempts.
+    let mut open = with(18, 2, 0, 0.99);
+    for socket in &mut open.sockets {
+        socket.tcp.as_mut().unwrap().rtt_s = 0.001;
+    }
     let healthy = [
         // A server that is down is tried now and then.
         with(2, 10, 0, 0.99),
@@ -65,6 +74,7 @@ fn connection_attempts_without_an_answer_are_not_nothing() {
         with(18, 1, 0, 0.99),
         with(18, 2, 1, 0.99),
         answered,
+        open,
         // The program hardly waits for it.
         with(18, 2, 0, 0.1),
     ];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that sleep while work is queued for them.
 
-use crate::example::{interface, observation, packets, privileged, socket, thread};
+use crate::example::{cpu, functions, interface, observation, packets, privileged, socket, thread};
 use linerate_explain::why::{Facts, Measure, Subject, explain};
 use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
-use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
     Observation, OutputPipe, SleepTime, SocketCounts, SocketKind, TcpCounts,
 };
@@ -264,4 +264,49 @@ fn a_client_needs_no_more_workers() {
     seen.sockets.push(listener(0.0, 0.0, 0));
     let server = explain(&seen).remove(0);
     assert!(server.fix.unwrap().contains("more worker processes"), "{}", server.sentence);
+}
+
+#[test]
+fn fragments_of_its_own_datagrams_are_not_packets_of_other_programs() {
+    // 140,000 datagrams of 8 KB with an MTU of 576, 15 fragments each.
+    let with = |kind: SocketKind, fragments: u64| {
+        let mut seen = server(socket(kind, "0.0.0.0:9301", None));
+        seen.packets = packets(280_000, 0);
+        seen.cpus = vec![cpu(0, 0.3, 0.3, 0.35)];
+        seen.cpus[0].backlog_processed = 2_240_000;
+        seen.threads[0].ran_on = vec![0];
+        let counts = [("Ip.ReasmReqds", fragments), ("Ip.ReasmOKs", 140_000)];
+        seen.protocols.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+        let facts = Facts::new(&seen);
+        let thread = Subject::Thread(&seen.threads[0]);
+        Measure::ForeignPackets.of(&facts, thread).expect("it was read").value
+    };
+    assert!(with(SocketKind::Udp, 2_100_000) < 0.01);
+    // Whole datagrams, and a program that has none.
+    assert!(with(SocketKind::Udp, 140_000) > 0.8);
+    assert!(with(SocketKind::Tcp, 2_100_000) > 0.8);
+}
+
+#[test]
+fn what_stands_out_in_a_thread_that_lacks_a_cpu_is_named() {
+    let with = |shares: &[(&str, &str, f64)], calls: u64| {
+        let lacking = (0..8).map(|number| {
+            let times = [(User, 0.25), (Waiting, 0.71), (Asleep, 0.04)];
+            let mut one = thread("server", 100 + number, &times);
+            one.functions = functions(shares);
+            (one.system_calls, one.ran_on) = (Some(calls), vec![number % 2]);
+            one
+        });
+        let mut seen = server(socket(SocketKind::Udp, "0.0.0.0:9301", None));
+        seen.threads = lacking.collect();
+        seen.cpus = [0, 1].map(|number| cpu(number, 0.98, 0.02, 0.0)).into();
+        seen.packets = packets(100_000, 0);
+        explain(&seen).remove(0).sentence
+    };
+    let spins = with(&[("/opt/app", "table_lock", 0.92)], 100_000);
+    assert!(spins.contains(" 92 % of its samples are in table_lock."), "{spins}");
+    assert!(!spins.contains("system calls per packet"), "{spins}");
+    let calls = with(&[("kernel", "read", 0.9)], 8_400_000);
+    assert!(calls.contains("system calls per packet"), "{calls}");
+    assert!(!calls.contains("samples are in"), "{calls}");
 }

@@ -18,19 +18,21 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of the time that the thread waits for such an attempt.
     const SHARE: f64 = 0.3;
     let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
-    for socket in opened(facts).filter(|socket| !has_answer(socket)) {
-        let address = socket.remote.as_deref()?;
-        *attempts.entry(address).or_default() += u32::from(socket.reads >= Some(READS));
+    for socket in opened(facts).filter(|socket| is_attempt(socket)) {
+        if let (Some(address), true) = (socket.remote.as_deref(), socket.reads >= Some(READS)) {
+            *attempts.entry(address).or_default() += 1;
+        }
     }
     let answers = |address: &str| {
         opened(facts).any(|socket| socket.remote.as_deref() == Some(address) && has_answer(socket))
     };
     let silent = attempts.into_iter().filter(|(at, n)| *n >= ATTEMPTS && !answers(at));
     let (address, attempts) = silent.max_by_key(|(_, attempts)| *attempts)?;
+    let to = format!(" to {address}");
     let waits = facts.observation.threads.iter().map(|thread| {
-        let at_it = thread.asleep_on.iter().filter(|sleep| {
-            sleep.object.as_deref().is_some_and(|object| object.ends_with(address))
-        });
+        let is_to = |object: &String| object.ends_with(&to);
+        let at_it =
+            thread.asleep_on.iter().filter(|sleep| sleep.object.as_ref().is_some_and(is_to));
         (thread, at_it.map(|sleep| sleep.share).sum::<f64>())
     });
     let (thread, share) = waits.max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -58,6 +60,12 @@ fn opened<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
     sockets.filter(|socket| socket.kind == SocketKind::Tcp && !is_accepted(facts, socket))
 }
 
+/// Returns whether a connection was sent for, and the peer has not sent anything.
+fn is_attempt(socket: &SocketCounts) -> bool {
+    socket.tcp.as_ref().is_some_and(|tcp| tcp.segments_out > 0) && !has_answer(socket)
+}
+
+/// Returns whether the peer has ever answered: a connection has a round-trip time from then on.
 fn has_answer(socket: &SocketCounts) -> bool {
-    socket.tcp.as_ref().is_none_or(|tcp| tcp.segments_out == 0 || tcp.segments_in > 0)
+    socket.tcp.as_ref().is_some_and(|tcp| tcp.segments_in > 0 || tcp.rtt_s > 0.0)
 }
