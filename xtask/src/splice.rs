@@ -22,12 +22,16 @@
 //!
 //! - Pages whose blocks are the same on every machine, such as the list of decisions.
 //! - The tutorials. CI compares what does not depend on the machine: simulated memory counts, which
-//!   hardly differ between compilers, and the presence of the rows that every machine has.
-//! - README and the command pages. Their commands must succeed, and the output must begin as
-//!   before.
+//!   hardly differ between compilers, the presence of the rows that every machine has, and the
+//!   layout of the outputs ([`layout`]).
+//! - README and the command pages. Their commands must succeed, and the layout of the outputs must
+//!   be as before.
+
+mod layout;
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::Outcome;
+use layout::Layout;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,87 +122,53 @@ pub(crate) fn check() -> Outcome {
         return Outcome::Failed(why);
     }
     match output(program("valgrind", &["--version"])) {
-        Ok(_) => check_tutorials().into(),
+        Ok(_) => outcome(check_tutorials()),
         Err(why) => Outcome::Skipped(format!("tutorials: {why}")),
     }
 }
 
-fn check_tutorials() -> Result<(), String> {
-    for path in pages(TUTORIALS)? {
-        let text = read(&path)?;
-        let now = again(&text, LIMIT)?;
-        compare(&text, &now).map_err(|why| {
-            let file = path.strip_prefix(root()).unwrap_or(&path).display();
-            format!("{file}: {why}; `cargo xtask splice {file}` updates the page")
-        })?;
+/// Returns the outcome of a check that passed with skips, or failed.
+fn outcome(skips: Result<Vec<String>, String>) -> Outcome {
+    match skips {
+        Ok(skips) => Outcome::Passed(skips),
+        Err(why) => Outcome::Failed(why),
     }
-    Ok(())
 }
 
-/// Checks the commands in README and the command pages: each must succeed, and its output must
-/// begin with the same word as before, ignoring numbers.
+fn check_tutorials() -> Result<Vec<String>, String> {
+    check_layouts(&pages(TUTORIALS)?, |file, text, now| {
+        compare(text, now)
+            .map_err(|why| format!("{file}: {why}; `cargo xtask splice {file}` updates the page"))
+    })
+}
+
+/// Checks the commands in README and the command pages: each must succeed, and its output must have
+/// the layout shown on the page.
 pub(crate) fn check_commands() -> Outcome {
-    // The demo uses user namespaces, which not every system permits.
-    let refused = output(program("unshare", &["-Urn", "true"])).err().map(|_| "--demo");
     let check = || {
         let mut files = pages(COMMANDS)?;
         files.push(root().join("README.md"));
-        for path in files {
-            let text = read(&path)?;
-            let now = beginnings(&again(&text, LIMIT)?, refused);
-            let then = beginnings(&text, refused);
-            if then != now {
-                let file = path.strip_prefix(root()).unwrap_or(&path).display();
-                return Err(format!(
-                    "{file}: the outputs began with {then:?}, but now begin with {now:?}"
-                ));
-            }
-        }
-        Ok(())
+        check_layouts(&files, |_, _, _| Ok(()))
     };
-    check().into()
+    outcome(check())
 }
 
-/// First words of outputs that may differ from run to run: "Keep" or "Call" a kernel variant, or a
-/// masked speedup such as "1.9x". They count as equal.
-const VERDICTS: [&str; 3] = ["Keep", "Call", "0x"];
-
-/// Returns the first word of each command's output on a page, with numbers masked, and with the
-/// same word for all [`VERDICTS`]; empty if there was no output. Commands that contain `left_out`
-/// are skipped.
-fn beginnings(text: &str, left_out: Option<&str>) -> Vec<String> {
-    let mut beginnings = Vec::new();
-    let mut lines = text.lines().skip_while(|line| *line != "```console");
-    while let Some(line) = lines.next() {
-        if line.starts_with("$ ") {
-            let is_left_out = left_out.is_some_and(|part| line.contains(part));
-            let mut line = Some(line);
-            while line.is_some_and(|line| line.ends_with('\\')) {
-                line = lines.next();
-            }
-            let first = lines.next().and_then(|line| line.split_whitespace().next());
-            if is_left_out {
-                continue;
-            }
-            let first = masked(first.unwrap_or_default());
-            let is_verdict = VERDICTS.contains(&first.as_str());
-            beginnings.push(if is_verdict { VERDICTS[0].to_owned() } else { first });
-        }
+/// Runs the commands of pages, checks each page's path, text and current text with `check`, and
+/// compares the layouts of the outputs. Returns what was skipped.
+fn check_layouts(
+    files: &[PathBuf],
+    check: impl Fn(&str, &str, &str) -> Result<(), String>,
+) -> Result<Vec<String>, String> {
+    let layout = Layout::new()?;
+    let mut differing = Vec::new();
+    for path in files {
+        let text = read(path)?;
+        let now = again(&text, LIMIT)?;
+        let file = path.strip_prefix(root()).unwrap_or(path).display().to_string();
+        differing.extend(check(&file, &text, &now).err());
+        differing.extend(layout.changes(&file, &text, &now));
     }
-    beginnings
-}
-
-/// Replaces each number in a word with `0`.
-fn masked(word: &str) -> String {
-    let mut masked = String::new();
-    for c in word.chars() {
-        match c {
-            '0'..='9' | '.' if masked.ends_with('0') => {}
-            '0'..='9' => masked.push('0'),
-            _ => masked.push(c),
-        }
-    }
-    masked
+    if differing.is_empty() { Ok(layout.skips()) } else { Err(differing.join("\n")) }
 }
 
 /// Returns the Markdown files in a directory, sorted.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// CPU time of threads and processes that ended, in CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
-    /// CPU time of threads of processes that have not ended. `None` in one of several windows.
+    /// CPU time of threads of processes that have not ended. `None` before the end of a window.
     pub(crate) threads_cpus: Option<f64>,
-    /// CPU time of child processes. `None` in one of several windows.
+    /// CPU time of child processes. `None` before the end of a window.
     pub(crate) children_cpus: Option<f64>,
 }
 
@@ -93,5 +93,34 @@ mod tests {
         fs::remove_dir_all(folder.path().join("proc/6")).expect("a folder");
         let ended = Ended::read(&root, &mut family, &Threads::default(), 5.0);
         assert_eq!(ended.threads_cpus, Some(0.4));
+    }
+
+    #[test]
+    fn each_window_counts_only_what_ended_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let put = |pid: u32, parent: u32, own: u64, children: u64| {
+            let at = folder.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&at).expect("a folder");
+            let stat = format!("{pid} (a) S {parent} 1 1 0 -1 0 0 0 0 0 {own} 0 {children} 0 ");
+            fs::write(at.join("stat"), stat + &"0 ".repeat(35)).expect("a file");
+        };
+        put(5, 1, 100, 0);
+        put(6, 5, 40, 0);
+        let mut family = Family::new(&root, &[5]);
+        family.begin(&root);
+        let mut window = || {
+            let ended = Ended::read(&root, &mut family, &Threads::default(), 1.0);
+            family.restart(&root);
+            (ended.threads_cpus, ended.children_cpus)
+        };
+        put(5, 1, 130, 0);
+        assert_eq!(window(), (Some(0.3), Some(0.0)));
+        // The child ends: it used 0.2 s in this window, and its parent gets all of its time.
+        fs::remove_dir_all(folder.path().join("proc/6")).expect("a folder");
+        put(5, 1, 130, 60);
+        assert_eq!(window(), (Some(0.0), Some(0.2)));
+        put(5, 1, 140, 65);
+        assert_eq!(window(), (Some(0.1), Some(0.05)));
     }
 }

@@ -237,6 +237,15 @@ impl Family {
         }
     }
 
+    /// Begins another window: CPU times count from now on, also those of children that end in it.
+    pub(crate) fn restart(&mut self, root: &Root) {
+        self.begin(root);
+        self.inherited_ticks.clear();
+        for pid in &self.pids {
+            self.seen.entry(*pid).and_modify(|seen| seen.is_first = true);
+        }
+    }
+
     /// Returns the CPU time of an observed process in seconds since the window began or, if it was
     /// found later, since then; `None` once it has ended.
     pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<f64> {

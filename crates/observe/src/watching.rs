@@ -310,6 +310,11 @@ impl Watching {
         self.read_links(root);
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
+        let elapsed_s = (self.last_ns - self.began_ns) as f64 / 1e9;
+        self.ended_cpus = Ended::read(root, &mut self.family, &self.threads, elapsed_s);
+        // The next window's CPU times begin with the readings that ended this one.
+        self.family.restart(root);
+        self.began_ns = self.last_ns;
     }
 
     /// Begins the next window, starting from the last readings. Forgets processes that have ended.

@@ -122,7 +122,9 @@ fn headline(observation: &Observation) -> String {
     let pids = match watched.pids.as_slice() {
         [] => String::new(),
         [one] => format!(", pid {one}"),
-        [first, ..] => format!(", {} processes, the first with pid {first}", watched.pids.len()),
+        [first, others @ ..] => {
+            format!(", pid {first} and {}", counted(others.len() as u64, "other"))
+        }
     };
     let threads = observation.threads.len() as u64 + u64::from(observation.threads_left_out);
     let threads = match threads {
@@ -135,13 +137,45 @@ fn headline(observation: &Observation) -> String {
     let cpus = match (&watched.interface, observation.threads.as_slice()) {
         (Some(_), []) => {
             let busy: f64 = observation.cpus.iter().map(|cpu| 1.0 - cpu.idle).sum();
-            format!(", {} of {} CPUs busy", three_digits(busy), observation.cpus.len())
+            format!("{} of {} CPUs busy", three_digits(busy), observation.cpus.len())
         }
-        (_, threads) => format!(", {} CPUs", three_digits(threads.iter().map(run).sum())),
+        (_, threads) => program_cpus(observation, threads.iter().map(run).sum()),
     };
     let ended = watched.ended.as_ref().map_or_else(String::new, |how| format!("; ended: {how}"));
     let name = &watched.name;
-    format!("{name}{pids}{threads}{cpus}, last {} s{ended}", significant(observation.elapsed_s))
+    format!("{name}{pids}{threads}, last {} s: {cpus}{ended}", significant(observation.elapsed_s))
+}
+
+/// Formats the CPUs that a program uses: those of its threads, `observed`, and those of threads and
+/// child processes that ended before they could be read twice. Without these, a program that starts
+/// a thread per connection would seem idle.
+fn program_cpus(observation: &Observation, observed: f64) -> String {
+    let error = ended_error(observation);
+    let parts = [
+        (observation.ended_threads_cpus, "ended threads"),
+        (observation.ended_children_cpus, "ended child processes"),
+    ];
+    let parts = parts.map(|(cpus, what)| (cpus.filter(|cpus| *cpus >= error), what));
+    let all = observed + parts.iter().filter_map(|(cpus, _)| *cpus).sum::<f64>();
+    let of_it = parts
+        .iter()
+        .filter_map(|(cpus, what)| Some(format!("{} in {what}", three_digits((*cpus)?))));
+    let of_it: Vec<String> = of_it.collect();
+    let of_it = if of_it.is_empty() { String::new() } else { format!(" ({})", of_it.join(", ")) };
+    format!("{} CPUs{of_it}", three_digits(all))
+}
+
+/// Returns the error of the CPU time of ended threads, in CPUs. It is the difference between the
+/// CPU time of processes and that of threads, both rounded down to ticks of 10 ms: each of `n`
+/// times has an error of at most one tick, with a standard deviation of `1/sqrt(6)` ticks, as the
+/// difference of two rounding errors. The result is three standard deviations of their sum, and at
+/// least 5 % of a CPU, because processes are read later than threads.
+fn ended_error(observation: &Observation) -> f64 {
+    const TICK_S: f64 = 0.01;
+    const LEAST: f64 = 0.05;
+    let times = observation.threads.len() + observation.watched.pids.len();
+    let ticks = 3.0 * (times as f64 / 6.0).sqrt();
+    (ticks * TICK_S / observation.elapsed_s).max(LEAST)
 }
 
 /// Formats packets and losses per second on one line.

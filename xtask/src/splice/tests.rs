@@ -64,15 +64,6 @@ fn the_first_line_that_differs_is_named() {
 }
 
 #[test]
-fn verdicts_that_depend_on_the_run_begin_alike() {
-    let page = |answer: &str| format!("```console\n$ a\n{answer}\n$ b\n```\n");
-    let keep = beginnings(&page("Keep `selected`"), None);
-    assert_eq!(beginnings(&page("Call `adc`"), None), keep);
-    assert_eq!(beginnings(&page("1.8x by merge"), None), keep);
-    assert_ne!(beginnings(&page("error: no"), None), keep);
-}
-
-#[test]
 fn programs_of_a_line_are_found() {
     let of = |command| programs(command).collect::<Vec<_>>();
     assert_eq!(of("A=b linerate run | tail -n 7"), ["linerate", "tail"]);
@@ -214,15 +205,4 @@ fn figures_of_pages_have_their_command() {
             assert!(found.is_empty(), "{}: no command above {found:?}", path.display());
         }
     }
-}
-
-#[test]
-fn finds_how_each_output_begins() {
-    let text = "$ prose\n```console\n$ a b | \\\nc\npath   edge\nmore\n$ d\nbest tier\n```\n\n\
-                ```console\n$ e\n```\n";
-    assert_eq!(beginnings(text, None), ["path", "best", "```"]);
-    let demo = "```console\n$ why --demo\nfinding x\n$ b\nc\n```\n";
-    assert_eq!(beginnings(demo, Some("--demo")), ["c"]);
-    assert_eq!(["2.05x", "L1", "0.215", "a-1.5.b"].map(masked), ["0x", "L0", "0", "a-0b"]);
-    assert_eq!(beginnings("no block\n$ a\nb\n", None), Vec::<String>::new());
 }
