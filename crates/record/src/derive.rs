@@ -3,7 +3,7 @@
 //!
 //! They are pure functions of the body and the provenance, and are not part of the record proper.
 //! The JSON form contains the values as they were when the record was written; the reader checks
-//! that they still match.
+//! that they still match the body.
 
 mod answers;
 mod budget;

@@ -338,7 +338,7 @@ pub struct KernelsReport {
     pub rows: Vec<Row>,
     /// Routines that gave a wrong result.
     pub wrong: Vec<WrongResult>,
-    /// Other parts of the measurement that were skipped.
+    /// Parts of the measurement that were skipped, other than the routines in `wrong`.
     pub skipped: Vec<Skipped>,
     /// Numbers of measured and dropped windows.
     pub windows: RaceWindows,

@@ -451,7 +451,7 @@ impl RunReport {
         self.workers.iter().map(|worker| worker.replica + 1).max().unwrap_or(0)
     }
 
-    /// Returns the cost of replay; `None` if times are unknown.
+    /// Returns the cost of replay; `None` if times are unknown or network interfaces were used.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         if !self.interfaces.is_empty() {
             return None;
@@ -477,7 +477,7 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns whether the packets came from network interfaces: their sender set the rate.
+    /// Returns whether the packets came from network interfaces, so that their sender set the rate.
     pub fn is_live(&self) -> bool {
         self.interfaces.iter().any(|interface| interface.received.is_some())
     }
