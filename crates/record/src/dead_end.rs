@@ -35,8 +35,7 @@ impl DeadEnd {
     /// Value of `stage` if interfaces at the end of the path refused the packets.
     pub const SINK: &str = "sink";
 
-    /// Returns whether interfaces refused the packets, as opposed to a stage dropping or consuming
-    /// them.
+    /// Returns whether interfaces refused the packets; if not, a stage dropped or consumed them.
     pub fn is_refusal(&self) -> bool {
         self.stage == Self::SINK && self.causes.iter().all(|cause| cause.starts_with("tx_"))
     }
@@ -65,7 +64,7 @@ impl DeadEnd {
             Self::NO_ROUTER
         } else if self.is_refusal() {
             match first {
-                "tx_down" => "bring the interface up (ip link set IF up), and connect its cable or peer",
+                "tx_down" => "bring up the interface (ip link set IF up) and connect its peer",
                 "tx_too_long" => {
                     "raise the interface's MTU (ip link set IF mtu N), or send smaller packets"
                 }

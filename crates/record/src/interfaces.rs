@@ -217,8 +217,8 @@ impl InterfaceDoubt {
                  the first worker to the number of queues, or use fewer queues (ethtool -L)"
             }
             _ => {
-                "another program may have taken packets or reset counters, packets may have been in \
-                 flight when the counters were read, or the driver may update its counters only \
+                "another program may have taken packets or reset counters, packets may have been \
+                 in flight when the counters were read, or the driver may update its counters only \
                  about once per second"
             }
         }

@@ -477,7 +477,8 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns whether the packets came from network interfaces, so that their sender set the rate.
+    /// Returns whether the packets came from network interfaces, in which case the sender set the
+    /// rate.
     pub fn is_live(&self) -> bool {
         self.interfaces.iter().any(|interface| interface.received.is_some())
     }

@@ -86,7 +86,7 @@ pub struct Environment {
     pub bytes: u64,
 }
 
-/// How an earlier record was made.
+/// How the baseline, an earlier record, was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineOf {
@@ -110,7 +110,7 @@ pub enum StatTarget {
         /// The command and its arguments.
         argv: Vec<String>,
     },
-    /// A running process, including threads and children it creates while counting.
+    /// A running process, including threads and children that it creates while events are counted.
     Process {
         /// Process ID.
         pid: u32,

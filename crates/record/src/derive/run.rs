@@ -221,8 +221,7 @@ fn worker_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Number of windows without preemption below which a warning is issued; the worker with the fewest
-/// counts.
+/// Warning threshold: minimum number of windows without preemption on each worker.
 const WINDOWS_FEW: u64 = 50;
 
 /// Returns warnings about a run's workers, stages and input.
@@ -258,7 +257,7 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
 }
 
 /// Warns about skipped input. If more than [`WARNED_SHARE`] of the bytes were skipped, the warning
-/// states their share and main cause; otherwise, only the number of packets.
+/// states their share and main cause; otherwise, it states only the number of packets.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {

@@ -258,8 +258,8 @@ pub struct MachineLimits {
     pub l2_bytes: Option<u64>,
     /// Size of the last-level cache in bytes; `null` if unknown.
     pub last_level_bytes: Option<u64>,
-    /// Number of last-level caches, each of `last_level_bytes` and serving some of the CPUs; `null`
-    /// if unknown.
+    /// Number of last-level caches, each `last_level_bytes` in size and shared by some of the CPUs;
+    /// `null` if unknown.
     #[serde(default)]
     pub last_level_caches: Option<u32>,
     /// Combined memory read bandwidth of `read_threads` threads, in bytes per second, as measured
