@@ -237,9 +237,9 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
 /// see [`block_bootstrap_ratio`].
 ///
 /// The interval cannot extend beyond the extremes of the series. Even for independent samples, the
-/// median is beyond the extremes of n samples with probability `2^(1-n)`. If this exceeds `1 -
-/// confidence`, the interval is infinite: with fewer than 5 samples for 90 % confidence, and fewer
-/// than 6 for 95 %.
+/// median is beyond the extremes of n samples with probability `2^(1-n)`. The interval is infinite
+/// if this exceeds `1 - confidence`: with fewer than 5 samples for 90 % confidence, and fewer than
+/// 6 for 95 %.
 ///
 /// The value is NaN if the series is empty or contains a non-finite sample.
 pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
