@@ -5,11 +5,12 @@ use crate::units::grouped;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The stage at which all packets of a path were dropped or consumed; none reached the sink.
+/// The stage at which all packets of a path ended because it dropped or consumed them, or the sink
+/// if interfaces refused them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
-    /// Name of the stage.
+    /// Name of the stage; `sink` if interfaces refused the packets.
     pub stage: String,
     /// Packets that reached the stage, over all workers.
     pub packets: u64,

@@ -2,7 +2,7 @@
 //! Interface counters of a live path, compared with the packets that the path received and sent.
 //!
 //! Interface and socket counters are read one after the other while packets arrive, so the number
-//! of packets that an interface counted during a run is known only within a lower and an upper
+//! of packets that an interface counted during a run is known only to within a lower and an upper
 //! bound. A difference is the number of packets beyond these bounds that no drop counter accounts
 //! for.
 

@@ -63,8 +63,8 @@ pub struct StatReport {
     pub baseline: Vec<BaselineChange>,
     /// How the baseline was recorded; `null` without one.
     pub baseline_of: Option<BaselineOf>,
-    /// Times by name: `elapsed_s` and, for a command, also `user_s` and others; empty in records
-    /// before version 1.4.
+    /// Times by name: `elapsed_s` and, for a command, further times such as `user_s`; empty in
+    /// records before version 1.4.
     #[serde(default)]
     pub times: Figures,
     /// The simulator's warnings about the command.

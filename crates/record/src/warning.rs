@@ -100,9 +100,11 @@ pub enum Warning {
         /// Property that the stage's parameters require and no packet has.
         reason: String,
     },
-    /// No packet reached the sink: a stage consumed or dropped all of them.
+    /// No packet left the path: a stage consumed or dropped all packets, or interfaces refused
+    /// them.
     NothingCameThrough(DeadEnd),
-    /// An interface changed during the run, or its counters do not account for every packet.
+    /// An interface changed during the run, the path did not read all its receive queues, or its
+    /// counters do not account for every packet.
     InterfaceInDoubt(InterfaceDoubt),
     /// Some figures were not compared with the baseline, because their variation between runs is
     /// unknown. These figures may have regressed.
@@ -314,7 +316,7 @@ impl Warning {
             Self::ShortWindow { seconds } => {
                 write!(f, "the program was watched for only {} s", three_digits(*seconds))
             }
-            Self::NotRead { names } => write!(f, "could not be read: {}", names.join(", ")),
+            Self::NotRead { names } => write!(f, "{} could not be read", names.join(", ")),
             _ => Ok(()),
         }
     }

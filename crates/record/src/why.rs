@@ -335,7 +335,7 @@ pub struct PeerActivity {
 pub struct PacketCount {
     /// Number of packets in the window.
     pub packets: u64,
-    /// Number of bytes in these packets; `null` if not counted.
+    /// Number of bytes in the counted packets; `null` if not counted.
     pub bytes: Option<u64>,
     /// Counter that was read: `DPDK telemetry /ethdev/stats`,
     /// `segments received and sent on its TCP connections`, `eth0 rx_packets`.

@@ -14,7 +14,7 @@ const UNKNOWN: &str = "unknown";
 /// Checks that `body`, which was read from `json`, has no value that was replaced by `unknown`.
 ///
 /// # Errors
-/// Returns an error that names the first such value.
+/// Returns an error that names the first value that was replaced.
 pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
     let written: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
     let read = serde_json::to_value(body).expect("values parsed from JSON can be serialized");

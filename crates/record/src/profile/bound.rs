@@ -125,7 +125,7 @@ impl BoundEvidence {
 pub struct MeasuredValue {
     /// Measured quantity.
     pub measure: BoundMeasure,
-    /// Its value.
+    /// Value of the measured quantity.
     pub figure: Figure,
 }
 

@@ -132,7 +132,7 @@ pub struct Gap {
     pub seconds: f64,
 }
 
-/// A function's share in slices with losses or gaps, and in all others.
+/// A function's share in slices with losses or gaps, and in all other slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionThen {
@@ -140,7 +140,7 @@ pub struct FunctionThen {
     pub function: u32,
     /// Share of the samples in slices with losses or gaps, 0 to 1.
     pub then: Figure,
-    /// Share of the samples in the other slices, 0 to 1.
+    /// Share of the samples in slices without losses or gaps, 0 to 1.
     pub otherwise: Figure,
 }
 

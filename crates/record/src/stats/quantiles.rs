@@ -23,8 +23,8 @@ const NORMAL_FREEDOM: f64 = 1e6;
 /// Returns the value that Student's t with `freedom` degrees of freedom exceeds with probability
 /// `tail`, 0.001 to 0.5; accurate to 0.2 %. Less than 1 degree of freedom is treated as 1.
 ///
-/// For `t = sqrt(freedom) tan(a)`, the angle `a` has a density proportional to `cos(a)^(freedom -
-/// 1)`. Both the density and the range of `a` are bounded. The quantile is at the angle where the
+/// For `t = sqrt(freedom) tan(a)`, the density of the angle `a` is bounded and proportional to
+/// `cos(a)^(freedom - 1)`; the range of `a` is bounded, too. The quantile is at the angle where the
 /// density summed from 0 reaches the fraction `1 - 2 tail` of its sum over the whole range.
 pub fn student_quantile(freedom: f64, tail: f64) -> f64 {
     let freedom = freedom.clamp(1.0, NORMAL_FREEDOM);

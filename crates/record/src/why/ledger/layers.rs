@@ -84,7 +84,7 @@ pub(super) fn interface_rx(interface: &InterfaceCounts, in_backlog: u64) -> Ledg
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
 /// Returns a row with the driver's loss counters. Most of these losses are also in the interface's
-/// counters, so they only serve as an explanation.
+/// counters, so they serve only as explanations.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
@@ -170,7 +170,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
 const NOT_LOST: [&str; 3] = ["QUEUE_PURGE", "TCP_OLD_DATA", "SKB_CONSUMED"];
 
 /// Returns the drop reasons counted by the tracepoint. Most of these packets are also in other
-/// layers' counters, so they only serve as an explanation.
+/// layers' counters, so the reasons serve only as explanations.
 fn drop_reasons(observation: &Observation) -> Vec<Loss> {
     let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
     drops
