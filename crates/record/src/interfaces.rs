@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interface counters of a live path, compared with the packets that the path received and sent.
 //!
-//! Interface and socket counters are read one after the other while packets arrive, so the number
-//! of packets that an interface counted during a run is known only to within a lower and an upper
-//! bound. A difference is the number of packets beyond these bounds that no drop counter accounts
-//! for.
+//! Interface and socket counters are read one after the other while packets arrive, so only a lower
+//! and an upper bound are known for the number of packets that an interface counted during a run. A
+//! difference is the number of packets beyond these bounds that no drop counter accounts for.
 
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
