@@ -41,7 +41,7 @@ pub struct Check {
     pub n: u64,
     /// The limit; NaN if there is none.
     pub limit: f64,
-    /// Whether the figure meets the limit.
+    /// Whether the figure meets the limit, if it was measured.
     pub verdict: Verdict,
     /// Where the limit comes from, or why nothing was measured.
     pub why: String,

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct AnswersReport {
     /// File name of the record that was queried.
     pub of: String,
-    /// Kind of the queried record: `run`, `workers`, ...
+    /// Kind of the queried record: `run`, `tune`, ...
     pub kind_of: String,
     /// The answers, in the order of the questions.
     pub answers: Vec<Answer>,

@@ -32,8 +32,8 @@ impl BucketUse {
         })
     }
 
-    /// Returns the limit that the distribution sets on `replicas` replicas. `None` if they gain at
-    /// least half of what they would gain with evenly distributed packets. The replica with the
+    /// Returns the limit that the distribution sets on the gain from `replicas` replicas; `None` if
+    /// the gain is at least half of that with evenly distributed packets. The replica with the
     /// fullest bucket is the bottleneck, so all replicas together reach at most `1 / largest_share`
     /// times the rate of one.
     pub fn limit(self, replicas: u32) -> Option<BucketLimit> {
@@ -70,9 +70,9 @@ impl fmt::Display for BucketLimit {
             )?;
         }
         f.write_str(
-            "; replay packets of more connections or hosts (unless a stage steers packets, the \
-             bucket is a hash of the addresses and, except for tunnels and fragments, of the TCP \
-             or UDP ports), or split the stages over workers",
+            "; replay packets of more connections or hosts, or split the stages over workers \
+             (unless a stage steers packets, a hash of the addresses and, except for tunnels and \
+             fragments, of the TCP or UDP ports selects the bucket)",
         )
     }
 }

@@ -65,11 +65,11 @@ pub struct BudgetRow {
     /// Packet rate at line rate, in packets per second.
     #[serde(serialize_with = "crate::finite")]
     pub packets_per_s: f64,
-    /// Cycles of one pipe between two packets.
+    /// Cycles available to one pipe between two packets at line rate.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_per_packet: f64,
-    /// Cycles of all pipes between two packets: the per-packet budget if packets are spread evenly
-    /// over the pipes.
+    /// Cycles available to all pipes together between two packets at line rate: the per-packet
+    /// budget if packets are spread evenly over the pipes.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_of_all: f64,
     /// Instructions that one strand (hardware thread) can issue between two packets while the other
@@ -78,7 +78,7 @@ pub struct BudgetRow {
     /// Instructions that one strand (hardware thread) can issue between two packets while the other
     /// strands on its pipe are parked; `null` if the instructions per cycle are unknown.
     pub instructions_alone: Option<f64>,
-    /// Upper bounds on the packet rate other than line rate.
+    /// Upper bounds on the packet rate, apart from line rate.
     pub ceilings: Ceilings,
     /// Requirements of the given task at line rate; `null` if no task was given or the instructions
     /// per cycle are unknown.

@@ -5,11 +5,12 @@ use crate::units::grouped;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The stage at which all packets of a path were dropped or consumed; none reached the sink.
+/// The stage at which all packets of a path ended because it dropped or consumed them, or the sink
+/// if interfaces refused them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
-    /// Name of the stage.
+    /// Name of the stage; `sink` if interfaces refused the packets.
     pub stage: String,
     /// Packets that reached the stage, over all workers.
     pub packets: u64,
@@ -35,12 +36,13 @@ impl DeadEnd {
     /// Value of `stage` if interfaces at the end of the path refused the packets.
     pub const SINK: &str = "sink";
 
-    /// Returns whether interfaces refused the packets, rather than a stage.
+    /// Returns whether interfaces refused the packets; if not, a stage dropped or consumed them.
     pub fn is_refusal(&self) -> bool {
         self.stage == Self::SINK && self.causes.iter().all(|cause| cause.starts_with("tx_"))
     }
 
-    /// Returns a clause that says where no packet arrived: at the sink, or on an interface's wire.
+    /// Returns a clause that states the outcome: interfaces sent no packet, or none reached the
+    /// sink.
     pub fn outcome(&self) -> &'static str {
         match self.is_refusal() {
             true => "no packet was sent",
@@ -63,11 +65,11 @@ impl DeadEnd {
             Self::NO_ROUTER
         } else if self.is_refusal() {
             match first {
-                "tx_down" => "bring the interface up (ip link set IF up), with a cable or peer",
+                "tx_down" => "bring up the interface (ip link set IF up) and connect its peer",
                 "tx_too_long" => {
                     "raise the interface's MTU (ip link set IF mtu N), or send smaller packets"
                 }
-                "tx_gone" => "name an interface that stays for the whole run",
+                "tx_gone" => "use an interface that exists for the whole run",
                 "tx_full" => "send on a faster interface, or offer packets at a lower rate",
                 _ => "look at the interface and its driver (ip -s link show IF; dmesg)",
             }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values derived from a record's body: figures for users, lists for scripts, and warnings.
 //!
-//! They are pure functions of the body and the provenance, and are not part of the record proper.
-//! The JSON form contains the values as they were when the record was written; the reader checks
-//! that they still match.
+//! Derived values are pure functions of the body and the provenance, and are not part of the record
+//! proper. The JSON form contains the values as they were when the record was written; the reader
+//! checks that they still match the body.
 
 mod answers;
 mod budget;

@@ -40,9 +40,9 @@ use std::collections::BTreeMap;
 
 /// Value of the `schema` field in every record.
 const SCHEMA: &str = "linerate-record";
-/// Major version that this program writes. Records of 1.x are upgraded when read, other major
-/// versions are rejected. Of newer minor versions, unknown fields are ignored, and values of some
-/// enumerations that are unknown become their variant `Unknown`.
+/// Major version that this program writes. When read, records of version 1.x are upgraded, and
+/// other major versions are rejected. In records of newer minor versions, unknown fields are
+/// ignored, and an unknown value of an enumeration with a variant `Unknown` becomes that variant.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 8;
 
@@ -103,7 +103,7 @@ pub enum Body {
 enum Bare<'a> {
     /// A figure's value.
     Figure(&'a Scalar),
-    /// Values from the body: an object, or a list of objects.
+    /// Other values from the body: a list, an object, a number or `null`.
     Body(Value),
 }
 
@@ -116,7 +116,7 @@ struct Wire<'a> {
     #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: &'a str,
     /// Version of the record format as `major.minor`; the README of the published schema lists the
-    /// guarantees.
+    /// compatibility guarantees.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^2\.[0-9]+$")))]
     version: String,
     /// Origin of the record.

@@ -60,15 +60,15 @@ impl Scalar {
     }
 }
 
-/// Returns whether two numbers are the same result, perhaps computed by two builds. The logarithms
-/// and powers of different C libraries differ in their last bit.
+/// Returns whether two numbers are equal up to rounding. Two builds may compute results that differ
+/// in the last bits, because C libraries differ in their logarithms and powers.
 pub(crate) fn is_same_number(a: f64, b: f64) -> bool {
     const TOLERANCE: f64 = 1e-9;
     a == b || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
 }
 
-/// Returns whether two values of a summary are the same, except for what [`is_same_number`] ignores
-/// in fractions.
+/// Returns whether two values of a summary are equal; floating-point numbers are compared by
+/// [`is_same_number`].
 pub(crate) fn is_same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
@@ -114,8 +114,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Returns whether both figures state the same facts. Ignores the wording of the method and
-    /// reason, which may change between versions, and what [`is_same_number`] ignores.
+    /// Returns whether both figures state the same facts. Ignores rounding ([`is_same_number`]) and
+    /// the wording of the method and reason, which may change between versions.
     pub(crate) fn has_facts_of(&self, other: &Self) -> bool {
         let facts = |one: &Self| Self {
             value: Scalar::Absent,

@@ -50,10 +50,11 @@ pub struct KernelAdvice {
     pub in_use: String,
     /// Kernels with the lowest total time for the path's calls.
     pub fastest: String,
-    /// Total time of all calls with the fastest kernels, relative to the time with those in use.
+    /// Total time of all calls with the fastest kernels, relative to their time with the kernels in
+    /// use.
     pub time_ratio: Figure,
-    /// Stage that gains most from the fastest kernels or, if these are already in use, the stage
-    /// that spends most time in kernel calls.
+    /// Stage that gains the most from the fastest kernels or, if these are already in use, the
+    /// stage that spends the most time in kernel calls.
     pub stage: String,
     /// Capacity of a worker that runs only this stage, in kpps.
     pub stage_kpps: Figure,

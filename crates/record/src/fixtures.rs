@@ -51,7 +51,7 @@ stored!(
 /// Panics if there is no such fixture, or if it differs from what this version writes. In the
 /// latter case, run `cargo xtask fixtures`.
 pub fn record(kind: &str) -> Record {
-    let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
+    let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("the kind has a fixture");
     Record::from_json(text)
         .unwrap_or_else(|error| panic!("{kind}: {error}; run cargo xtask fixtures"))
 }

@@ -146,7 +146,7 @@ impl InputReport {
     }
 }
 
-/// Returns advice on packets skipped for `cause`, one of the keywords in `cause`.
+/// Returns advice on packets skipped for `cause`, a keyword from [`mod@cause`].
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interface counters of a live path, compared with the packets that the path received and sent.
 //!
-//! Interface and socket counters are read one after the other while packets arrive, so the number
-//! of packets that an interface counted during a run is known only within a lower and an upper
-//! bound. A difference is the number of packets beyond these bounds that no drop counter accounts
-//! for.
+//! Interface and socket counters are read one after the other while packets arrive, so only a lower
+//! and an upper bound are known for the number of packets that an interface counted during a run. A
+//! difference is the number of packets beyond these bounds that no drop counter accounts for.
 
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
@@ -29,8 +28,9 @@ pub struct InterfaceReport {
     /// this interface, and in records before version 2.6.
     #[serde(default)]
     pub receiving_queues: u32,
-    /// Receive queues that the interface had in use at the start of the run, if the path received
-    /// from it by `af_xdp`; `null` otherwise, if unknown, and in records before version 2.6.
+    /// Number of receive queues that the interface used at the start of the run; `null` if the path
+    /// did not receive from it with `af_xdp`, if the number is unknown, and in records before
+    /// version 2.6.
     #[serde(default)]
     pub rx_queues: Option<u32>,
     /// Received packets; `null` if the path does not receive on this interface.
@@ -87,8 +87,8 @@ pub struct ReceivedReport {
     /// coalesced from several packets; 0 in records before version 2.6.
     #[serde(default)]
     pub coalesced_frames: u64,
-    /// Packets that those frames were coalesced from; `null` if the number is unknown for one of
-    /// them, and in records before version 2.6.
+    /// Packets from which the frames in `coalesced_frames` were coalesced; `null` if the number is
+    /// unknown for any of these frames, and in records before version 2.6.
     #[serde(default)]
     pub coalesced_packets: Option<u64>,
 }
@@ -107,8 +107,8 @@ impl ReceivedReport {
     /// `None` if either count is missing, or if more packets were counted but may have been
     /// coalesced into frames that no worker has seen.
     ///
-    /// An interface counts packets before GRO, a socket frames after it. Frames that a sender on
-    /// this machine coalesced are one packet for the interface, too.
+    /// An interface counts packets before GRO; a socket counts frames after GRO. A frame that a
+    /// sender on this machine coalesced counts as one packet at the interface, too.
     pub fn interface_difference(&self) -> Option<i64> {
         let (interface, frames) = (self.interface?, self.frames? as i64);
         let dropped: u64 = self.interface_drops.values().sum();
@@ -131,7 +131,8 @@ pub struct SentReport {
     /// counters could not be read.
     pub interface: Option<Bounds>,
     /// Packets that the interface dropped, by counter. `tx_dropped` may also count frames that were
-    /// refused and offered again, so it is limited to the accepted frames that were not sent.
+    /// refused and offered again, so it is capped at the number of accepted frames that were not
+    /// sent.
     pub interface_drops: BTreeMap<String, u64>,
     /// Frames that the kernel accepted from the path.
     pub accepted: u64,
@@ -159,15 +160,15 @@ impl InterfaceReport {
         received.chain(sent).flatten().map(i64::unsigned_abs).sum()
     }
 
-    /// Returns the number of receive queues of the interface from which the path did not receive.
-    /// 0 if unknown, or if the path did not receive by AF_XDP.
+    /// Returns the number of receive queues of the interface from which the path did not receive. 0
+    /// if unknown, or if the path did not receive with AF_XDP.
     pub fn unserved_queues(&self) -> u32 {
         self.rx_queues.map_or(0, |queues| queues.saturating_sub(self.receiving_queues))
     }
 }
 
-/// Reason to doubt the figures of a live path: an interface that changed, or a difference between
-/// counters.
+/// Reason to doubt the figures of a live path: an interface changed, has receive queues that the
+/// path did not read, or has packets that no counter accounts for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterfaceDoubt {
@@ -183,9 +184,8 @@ pub struct InterfaceDoubt {
 }
 
 impl InterfaceDoubt {
-    /// Returns the reason to doubt an interface's figures; `None` if the interface did not change
-    /// and all packets are accounted for. An interface that is gone has no counters left to
-    /// compare.
+    /// Returns the reason to doubt an interface's figures; `None` if the interface did not change,
+    /// the path read all receive queues, and all packets are accounted for.
     pub fn of(report: &InterfaceReport) -> Option<Self> {
         let (interface, changes) = (report.interface.clone(), report.changes.clone());
         let unexplained = report.unexplained();
@@ -216,9 +216,9 @@ impl InterfaceDoubt {
                  the first worker to the number of queues, or use fewer queues (ethtool -L)"
             }
             _ => {
-                "another program may have taken packets or reset counters, packets were in flight \
-                 when the counters were read, or the driver updates its counters only about once \
-                 per second"
+                "another program may have taken packets or reset counters, packets may have been \
+                 in flight when the counters were read, or the driver may update its counters only \
+                 about once per second"
             }
         }
     }

@@ -248,7 +248,7 @@ pub struct ColdState {
     /// Bytes of memory that the calls touch before a buffer is reused.
     pub footprint_bytes: u64,
     /// Distance between the starts of consecutive small buffers, in bytes; `eviction` describes
-    /// larger ones.
+    /// larger buffers.
     pub stride_bytes: u64,
     /// How cache lines are evicted and larger buffers are laid out, in one sentence.
     pub eviction: String,
@@ -338,7 +338,7 @@ pub struct KernelsReport {
     pub rows: Vec<Row>,
     /// Routines that gave a wrong result.
     pub wrong: Vec<WrongResult>,
-    /// Other parts of the measurement that were skipped.
+    /// Parts of the measurement that were skipped, other than the routines in `wrong`.
     pub skipped: Vec<Skipped>,
     /// Numbers of measured and dropped windows.
     pub windows: RaceWindows,

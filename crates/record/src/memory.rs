@@ -29,7 +29,7 @@ pub struct MemoryReport {
     pub levels: Vec<MemoryLevel>,
     /// Size ranges in which no level could be determined, and why.
     pub unresolved: Vec<Unresolved>,
-    /// Smallest ratio of two level sizes that can be distinguished.
+    /// Smallest ratio of two level sizes at which the levels can be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
     /// The data TLB levels, nearest first.

@@ -39,8 +39,8 @@ pub struct ProfileReport {
     pub cpu_s: f64,
     /// Number of samples.
     pub samples: u64,
-    /// Samples lost because the ring buffer was full. If whole CPUs were sampled, records of all
-    /// programs on them.
+    /// Samples lost because the ring buffer was full. If whole CPUs were sampled, this counts the
+    /// lost records of all programs on these CPUs.
     pub lost_samples: u64,
     /// Sampled threads, most samples first.
     pub threads: Vec<SampledThread>,
@@ -227,15 +227,15 @@ pub struct CallNode {
 /// Builds a call tree from chains of calls.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    /// The nodes: those of `calls` in a report.
+    /// The nodes, as in [`ProfileReport::calls`].
     pub nodes: Vec<CallNode>,
     /// Indices of the nodes, by caller, thread and function.
     known: HashMap<(Option<u32>, u32, u32), u32>,
 }
 
 impl CallTree {
-    /// Adds `samples` self samples to the last function of a chain, outermost caller first. Thread
-    /// and functions are indices, as in [`CallNode`]. An empty chain adds nothing.
+    /// Adds `samples` self samples to the last function of `chain`, which starts with the outermost
+    /// caller. Thread and functions are indices, as in [`CallNode`]. An empty chain adds nothing.
     pub fn add(&mut self, thread: u32, chain: impl IntoIterator<Item = u32>, samples: u64) {
         let mut caller = None;
         for function in chain {
@@ -367,10 +367,10 @@ impl ProfileReport {
         self.threads.get(node.thread as usize)
     }
 
-    /// Returns the CPU time that a sample stands for, in nanoseconds. With cycles, one sample is
-    /// taken per fixed number of cycles, whose length depends on the clock of the cores during the
-    /// window; CPU time divided by samples is its mean. In user mode only, samples are taken for an
-    /// unknown part of the CPU time, and the length before the window is returned.
+    /// Returns the mean CPU time per sample, in nanoseconds. With `cycles`, this is CPU time
+    /// divided by samples: a sample is taken every fixed number of cycles, whose duration depends
+    /// on the core clock during the window. With `cpu-clock`, or if only user mode was sampled, so
+    /// that samples cover an unknown part of the CPU time, this is the inverse of `rate_hz`.
     pub fn ns_per_sample(&self) -> f64 {
         let samples = self.samples + self.lost_samples;
         let is_of_all = self.sampling.event == "cycles" && self.sampling.has_kernel;

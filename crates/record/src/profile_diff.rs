@@ -17,7 +17,7 @@ pub struct ProfileDiffReport {
     pub unit: CostUnit,
     /// Total change over all functions.
     pub total: CostChange,
-    /// Functions: significant changes first, then undetermined changes, each by decreasing
+    /// Functions: significant changes first, then undetermined changes, both in order of decreasing
     /// magnitude.
     pub functions: Vec<FunctionChange>,
     /// Number of functions omitted because they have too few samples in both profiles.
@@ -49,7 +49,8 @@ pub struct ComparedProfile {
 pub enum CostUnit {
     /// CPU time per packet, in ns. Both profiles counted packets.
     NsPerPacket,
-    /// Share of all samples, 0 to 1. A function's share also changes when others get cheaper.
+    /// Share of all samples, 0 to 1. A function's share also changes when other functions get
+    /// cheaper.
     ShareOfSamples,
 }
 

@@ -90,9 +90,9 @@ pub struct KernelUse {
     /// Mean bytes per call, in the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub bytes_per_call: f64,
-    /// Ticks spent in these calls per packet handled by the stage.
+    /// Ticks spent in calls to this kernel, per packet handled by the stage.
     pub ticks_per_packet: Figure,
-    /// Fraction of the stage's service time spent in these calls, 0 to 1.
+    /// Fraction of the stage's service time spent in calls to this kernel, 0 to 1.
     pub share: Figure,
     /// Timings of the same calls for every variant this processor supports, all from the same
     /// rounds.
@@ -392,11 +392,11 @@ pub struct LineReport {
 pub struct PacketsHome {
     /// Total size in bytes of the frames and buffers that one worker uses.
     pub bytes: Figure,
-    /// Cache level nearest to the core that can hold these bytes.
+    /// Cache level nearest to the core that can hold `bytes`.
     pub level: Figure,
-    /// Upper bound on the stall caused by a load from this level, in ns.
+    /// Upper bound on the stall caused by a load from `level`, in ns.
     pub miss_ns: Figure,
-    /// Upper bound on the stall caused by a load from this level, in core cycles.
+    /// Upper bound on the stall caused by a load from `level`, in core cycles.
     pub miss_cycles: Figure,
     /// Conclusion for the user; `null` if the level is fast enough or there is no machine profile.
     pub sentence: Option<String>,
@@ -451,7 +451,7 @@ impl RunReport {
         self.workers.iter().map(|worker| worker.replica + 1).max().unwrap_or(0)
     }
 
-    /// Returns the cost of replay; `None` if times are unknown.
+    /// Returns the cost of replay; `None` if times are unknown or network interfaces were used.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         if !self.interfaces.is_empty() {
             return None;
@@ -477,7 +477,8 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns whether the packets came from network interfaces: their sender set the rate.
+    /// Returns whether the packets came from network interfaces, in which case the sender set the
+    /// rate.
     pub fn is_live(&self) -> bool {
         self.interfaces.iter().any(|interface| interface.received.is_some())
     }

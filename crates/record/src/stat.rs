@@ -63,8 +63,8 @@ pub struct StatReport {
     pub baseline: Vec<BaselineChange>,
     /// How the baseline was recorded; `null` without one.
     pub baseline_of: Option<BaselineOf>,
-    /// Times by name: `elapsed_s` and, for a command, also `user_s` and others; empty in records
-    /// before version 1.4.
+    /// Times by name: `elapsed_s` and, for a command, further times such as `user_s`; empty in
+    /// records before version 1.4.
     #[serde(default)]
     pub times: Figures,
     /// The simulator's warnings about the command.
@@ -86,7 +86,7 @@ pub struct Environment {
     pub bytes: u64,
 }
 
-/// How an earlier record was made.
+/// How the baseline, an earlier record, was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineOf {
@@ -110,7 +110,7 @@ pub enum StatTarget {
         /// The command and its arguments.
         argv: Vec<String>,
     },
-    /// A running process, including threads and children it creates while counting.
+    /// A running process, including threads and children that it creates while events are counted.
     Process {
         /// Process ID.
         pid: u32,

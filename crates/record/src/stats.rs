@@ -34,7 +34,7 @@ use crate::random::Random;
 /// why.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Quantile of the standard normal distribution for [`CONFIDENCE`].
+/// Two-sided quantile of the standard normal distribution for [`CONFIDENCE`].
 pub const NORMAL_QUANTILE: f64 = 1.959_964;
 
 /// Returns the name of a [`CONFIDENCE`] interval in tables and sentences: `95 % interval`.
@@ -130,8 +130,8 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     Estimate { confidence, ..Estimate::of_ends(value, end(low), end(high), n) }
 }
 
-/// Returns the minimum of independent samples and an interval for the minimum that as many other
-/// samples would have, that is, for the median of such minima. For 95 %, it takes 3 samples.
+/// Returns the minimum of independent samples and an interval for the minimum of another set of as
+/// many samples, that is, for the median of such minima. A 95 % interval needs at least 3 samples.
 ///
 /// No sample is below the floor that interference adds to, so resampling these samples would only
 /// show that the minimum might be higher. The interval therefore extends as far below the minimum
@@ -144,8 +144,8 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
 /// 1/2 (n-1)/(2n-1) (n-2)/(2n-2) ... (n-k+1)/(2n-k+1)
 /// ```
 ///
-/// and below it by as much hardly ever. The interval uses the first `k` for which this is at most
-/// `1 - confidence`; without one, it is infinite.
+/// and is almost never that far below it. The interval uses the smallest `k` for which this
+/// probability is at most `1 - confidence`; if there is none, the interval is infinite.
 ///
 /// The value is NaN if `samples` is empty or contains NaN.
 pub fn minimum_interval(samples: &[f64], confidence: f64) -> Estimate {
@@ -236,10 +236,10 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
 /// through the quantiles of the series (Woodruff, 1952). For how resampling works and its limits,
 /// see [`block_bootstrap_ratio`].
 ///
-/// The interval ends at the extremes of the series at most, and even if the samples were
-/// independent, the median would be beyond those of n samples with probability `2^(1-n)`. The
-/// interval is infinite if this is more than `1 - confidence`: with fewer than 5 samples for 90 %
-/// confidence, and fewer than 6 for 95 %.
+/// The interval cannot extend beyond the extremes of the series. Even for independent samples, the
+/// median is beyond the extremes of n samples with probability `2^(1-n)`. The interval is infinite
+/// if this exceeds `1 - confidence`: with fewer than 5 samples for 90 % confidence, and fewer than
+/// 6 for 95 %.
 ///
 /// The value is NaN if the series is empty or contains a non-finite sample.
 pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
@@ -271,8 +271,8 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
 ///
 /// To preserve the correlation between neighbours, windows are drawn with replacement in blocks
 /// that wrap around at the end (circular block bootstrap; Politis and Romano, 1992). The block
-/// length is derived from the series itself. The interval is the percentile interval, widened for
-/// the finite number of blocks as for Student's t. The same seed gives the same interval.
+/// length is derived from the series itself. The interval is the percentile interval, widened as
+/// for Student's t because the number of blocks is finite. The same seed gives the same interval.
 ///
 /// Coverage of a 95 % interval: for independent windows, 93 to 96 % at any length. With a
 /// correlation of 0.8 between neighbours, it is 92 % or more from 200 windows upwards, about 90 %
@@ -476,7 +476,7 @@ fn block_length(residuals: &[f64]) -> usize {
     (length.ceil() as usize).clamp(1, longest)
 }
 
-/// Returns the last lag with a significant correlation before `quiet` consecutive lags without one;
+/// Returns the last lag with a significant correlation before several consecutive lags without one;
 /// at most about the square root of `n`.
 fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
     let log = (n as f64).log10();

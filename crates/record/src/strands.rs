@@ -257,18 +257,18 @@ impl NodeCounts {
     /// ticks. An empty poll costs about as much as one or two packets.
     const FILLED: f64 = 32.0;
 
-    /// Returns whether the node is called in each iteration of its thread's loop, whether there are
-    /// packets or not. Its ticks include those of empty polls.
+    /// Returns whether the node is called in every iteration of its thread's loop, even without
+    /// packets. If so, its ticks include those of empty polls.
     pub fn is_polling(&self) -> bool {
         self.state.split_whitespace().any(|word| word == "polling")
     }
 
-    /// Returns whether the node polled, and mostly found few packets or none.
+    /// Returns whether the node polled and, on average, found few packets per call.
     pub fn finds_few_packets(&self) -> bool {
         self.is_polling() && (self.packets as f64) < Self::FILLED * self.calls as f64
     }
 
-    /// Returns the node's ticks over all packets; `None` if it processed none.
+    /// Returns the node's total ticks for all packets; `None` if it processed none.
     pub fn all_ticks(&self) -> Option<f64> {
         let ticks = self.ticks_per_packet.as_number().filter(|_| self.packets > 0)?;
         Some(ticks * self.packets as f64)
@@ -276,9 +276,9 @@ impl NodeCounts {
 }
 
 impl StrandCounts {
-    /// Returns a sentence on the node whose empty polls hide the cost of a packet; `None` if no
-    /// node that [finds few packets](NodeCounts::finds_few_packets) takes more than 10 % of the
-    /// nodes' ticks.
+    /// Returns a sentence about the node whose empty polls hide its cost per packet. `None` unless
+    /// the nodes that [find few packets](NodeCounts::finds_few_packets) account for more than 10 %
+    /// of the ticks of all nodes.
     pub fn hidden_by_empty_polls(&self) -> Option<String> {
         let sum = |of: &dyn Fn(&&NodeCounts) -> bool| -> f64 {
             self.nodes.iter().filter(of).filter_map(NodeCounts::all_ticks).sum()

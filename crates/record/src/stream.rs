@@ -282,7 +282,7 @@ pub struct StreamMethod {
     pub speed: Figure,
     /// Service demand relative to the plain method; lower is better.
     pub demand: Figure,
-    /// Share of both sides' CPU time in which data was copied, 0 to 1; `null` in older records.
+    /// Share of both sides' CPU time spent copying data, 0 to 1; `null` in older records.
     #[serde(default)]
     pub copy_share: Option<Figure>,
     /// Note on using this method on this path; `null` if there is none.
@@ -301,10 +301,11 @@ impl StreamReport {
         self.points.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
-    /// Returns the point with the smallest fixed buffer whose throughput is within `slack` (0 to 1)
-    /// of the fastest, among the points with the same message size and number of connections as the
-    /// explained one, and with equal buffers at both ends. Excludes points that lose more than
-    /// `slack` of their datagrams. `None` if no point with a fixed buffer is fast enough.
+    /// Returns the point with the smallest fixed buffer among the points whose throughput is within
+    /// `slack` (0 to 1) of the fastest. Considers only points with the same message size and number
+    /// of connections as the explained one, and with equal buffers at both ends. Excludes points
+    /// that lose more than `slack` of their datagrams. `None` if no point with a fixed buffer is
+    /// fast enough.
     pub fn enough_buffer(&self, slack: f64) -> Option<&StreamPoint> {
         let explained = self.explained()?;
         let is_alike = |point: &&StreamPoint| {

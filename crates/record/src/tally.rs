@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet counts with their bytes.
+//! Packet counts and their byte counts.
 
 use serde::{Deserialize, Serialize};
 

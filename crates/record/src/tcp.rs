@@ -213,7 +213,7 @@ pub struct TcpSeam {
     pub routine: String,
     /// Number of calls.
     pub calls: u64,
-    /// Total bytes processed by these calls.
+    /// Total bytes processed by the calls.
     pub bytes: u64,
     /// Histogram of call lengths in bytes: 0, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,

@@ -135,30 +135,30 @@ pub struct WorkerIdle {
     pub worker: String,
     /// Proposed policy: `spin`, `pause`, `slow`, `park` or `auto`.
     pub policy: String,
-    /// Expected CPU time of the worker per wall time.
+    /// Expected CPU time of the worker divided by wall time.
     pub cpu_share: Figure,
-    /// Expected latency added to the first packet after an idle time, in nanoseconds.
+    /// Expected latency added to the first packet after an idle period, in nanoseconds.
     pub added: Figure,
     /// The policy with its reason, in one sentence.
     pub sentence: String,
 }
 
-/// The proposed idle policies, compared with polling at the same rate: medians over rounds in which
-/// both ran in random order.
+/// The proposed idle policies, compared with polling at the same rate: medians over rounds, each of
+/// which ran the path with both in random order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleTrial {
     /// Number of rounds.
     pub rounds: u32,
-    /// CPU time of all workers per wall time if they poll.
+    /// Total CPU time of all workers when polling, divided by wall time.
     pub cpus_polling: Figure,
-    /// CPU time of all workers per wall time with the proposed policies.
+    /// Total CPU time of all workers with the proposed policies, divided by wall time.
     pub cpus: Figure,
-    /// CPU time that the policies save, per wall time.
+    /// CPU time that the policies save, divided by wall time.
     pub cpus_saved: Figure,
-    /// Median latency that the policies add, in nanoseconds; negative if latency falls.
+    /// Median latency that the policies add, in nanoseconds; negative if it falls.
     pub p50_added: Figure,
-    /// Change in p99 latency, as `p50_added`.
+    /// p99 latency that the policies add, in nanoseconds; negative if it falls.
     pub p99_added: Figure,
     /// p99 latency with the proposed policies, in nanoseconds.
     pub p99: Figure,

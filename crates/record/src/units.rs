@@ -51,8 +51,8 @@ impl fmt::Display for BitsPerSecond {
     }
 }
 
-/// Formats `value` to three significant digits in the largest unit of `steps` (ascending) that
-/// keeps it at 1 or more. Rounds before choosing the unit, so that 999.9 kpps becomes `1 Mpps`.
+/// Formats `value` to three significant digits in the largest unit of `steps` (ascending) in which
+/// it is at least 1. Rounds before choosing the unit, so that 999.9 kpps becomes `1 Mpps`.
 fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let fits = steps.iter().rev().find(|(size, _)| rounded.abs() >= *size);

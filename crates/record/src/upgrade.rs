@@ -84,7 +84,7 @@ fn with_stated(record: &mut Value, kind: &str) {
     }
 }
 
-/// Adds a field if it is absent.
+/// Adds a field if there is a value and the object lacks the field.
 fn add(object: &mut Value, name: &str, value: Option<Value>) {
     if let (None, Some(value)) = (object.get(name), value) {
         object[name] = value;

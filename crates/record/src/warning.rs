@@ -32,9 +32,9 @@ pub enum Warning {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<f64>,
     },
-    /// Too few clean windows for a meaningful interval.
+    /// Too few windows without preemption for a meaningful interval.
     FewWindows {
-        /// Number of clean windows.
+        /// Number of windows without preemption.
         kept: u64,
     },
     /// The path file's mapping needs more CPUs than are available, so a smaller mapping was run.
@@ -48,7 +48,7 @@ pub enum Warning {
     Oversubscribed {
         /// Number of workers that ran.
         workers: u32,
-        /// Number of CPUs they shared.
+        /// Number of CPUs that the workers shared.
         cpus: u32,
     },
     /// A cgroup's CPU quota throttled the workers.
@@ -62,12 +62,12 @@ pub enum Warning {
     },
     /// SMT siblings of the same core ran workers.
     SharedCore {
-        /// Logical CPUs of that core.
+        /// Logical CPUs of the shared core.
         cpus: Vec<u32>,
     },
     /// The core clock could not be calibrated.
     UnknownCoreClock {
-        /// Why it could not be calibrated.
+        /// Why the core clock could not be calibrated.
         reason: String,
     },
     /// Part of the input never entered the path.
@@ -82,11 +82,11 @@ pub enum Warning {
         /// Share of the input's bytes, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
-        /// Cause that accounts for most of these bytes.
+        /// Cause that accounts for the most skipped bytes.
         cause: String,
-        /// Packets skipped for this cause; 1 if the end of the file is damaged.
+        /// Packets skipped for `cause`; 1 if the end of the file is damaged.
         packets: u64,
-        /// Bytes skipped for this cause.
+        /// Bytes skipped for `cause`.
         bytes: u64,
         /// File offset from which the file is unreadable; `null` if it was read to the end.
         unread_from: Option<u64>,
@@ -100,25 +100,28 @@ pub enum Warning {
         /// Property that the stage's parameters require and no packet has.
         reason: String,
     },
-    /// No packet reached the sink: a stage consumed or dropped all of them.
+    /// No packet left the path: a stage consumed or dropped all packets, or interfaces refused
+    /// them.
     NothingCameThrough(DeadEnd),
-    /// An interface changed during the run, or its counters do not account for every packet.
+    /// An interface changed during the run, the path did not read all its receive queues, or its
+    /// counters do not account for every packet.
     InterfaceInDoubt(InterfaceDoubt),
     /// Some figures were not compared with the baseline, because their variation between runs is
-    /// unknown. They may have regressed.
+    /// unknown. These figures may have regressed.
     NoVerdictWithoutInterval {
-        /// Names of these figures.
+        /// Names of the figures that were not compared.
         names: Vec<String>,
     },
     /// Figures not compared with the baseline because they were measured differently: with another
     /// evidence tier or other simulated caches.
     NoVerdictOnOtherGrounds {
-        /// Names of these figures.
+        /// Names of the figures that were not compared.
         names: Vec<String>,
     },
-    /// Figures not compared because either the baseline or this record lacks a value.
+    /// Figures not compared with the baseline because either the baseline or this record lacks a
+    /// value.
     NoVerdictWithoutCount {
-        /// Names of these figures.
+        /// Names of the figures that were not compared.
         names: Vec<String>,
     },
     /// The program received SIGILL because the simulator does not support an instruction.
@@ -129,18 +132,18 @@ pub enum Warning {
     /// Processes that were still running when the command ended, or that were killed by SIGKILL.
     /// Their work since their last fork is not counted.
     UnfinishedProcesses {
-        /// Number of such processes.
+        /// Number of unfinished processes.
         processes: u64,
     },
     /// Forked processes left out because their counts could not be separated from their parents'.
     UncountedProcesses {
-        /// Number of such processes.
+        /// Number of processes left out.
         processes: u64,
     },
     /// Processes that called execve more than once, whose counts from before the last call are
     /// incomplete.
     OverwrittenCounts {
-        /// Number of such processes.
+        /// Number of processes with incomplete counts.
         processes: u64,
     },
     /// The simulator refused to start a setuid program because it cannot follow one.
@@ -150,14 +153,14 @@ pub enum Warning {
     },
     /// Programs that a simulated command started outside the simulator.
     UnsimulatedPrograms {
-        /// Number of such programs.
+        /// Number of programs started outside the simulator.
         programs: u64,
     },
     /// Counts that were scaled by another program, with an unknown error.
     ScaledElsewhere {
         /// Names of the events.
         names: Vec<String>,
-        /// Smallest fraction of time that one of the events was counted, 0 to 1.
+        /// Smallest fraction of time for which any of the events was counted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
@@ -280,7 +283,7 @@ impl Warning {
                     three_digits(share * 100.0)
                 )?;
                 taken.map_or(Ok(()), |taken| {
-                    write!(f, " ({} % of its time in total)", three_digits(taken * 100.0))
+                    write!(f, " (for {} % of its time in total)", three_digits(taken * 100.0))
                 })
             }
             Self::FewCpus { wanted, available } => {
@@ -313,7 +316,7 @@ impl Warning {
             Self::ShortWindow { seconds } => {
                 write!(f, "the program was watched for only {} s", three_digits(*seconds))
             }
-            Self::NotRead { names } => write!(f, "not read: {}", names.join(", ")),
+            Self::NotRead { names } => write!(f, "{} could not be read", names.join(", ")),
             _ => Ok(()),
         }
     }
@@ -350,12 +353,12 @@ impl Warning {
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,
-                "{} still running at the end: not all of their work is counted",
+                "{} still running at the end; part of the work is not counted",
                 counted(*processes, "process")
             ),
             Self::UncountedProcesses { processes } => write!(
                 f,
-                "{} not counted: the program has no symbols",
+                "{} not counted because the program has no symbols",
                 counted(*processes, "forked process")
             ),
             Self::OverwrittenCounts { processes } => write!(
@@ -371,7 +374,7 @@ impl Warning {
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,
-                "Valgrind cannot follow setuid programs: {program} was not allowed to start"
+                "Valgrind cannot follow setuid programs, so {program} was not allowed to start"
             ),
             _ => Ok(()),
         }

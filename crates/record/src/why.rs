@@ -138,13 +138,13 @@ pub struct Observation {
     pub unread: Vec<Unread>,
 }
 
-/// Datagrams dropped because the receive buffer of a socket was full.
+/// Counters of datagrams dropped because a socket's receive buffer was full.
 const FULL_UDP: [&str; 2] = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"];
 
 impl Observation {
-    /// Returns whether the program cannot have read most of the packets that are attributed to it
-    /// because it has a socket on an interface that received them: it used less CPU time per packet
-    /// than any program needs.
+    /// Returns whether the program used too little CPU time to have read most of the packets in
+    /// [`Self::packets`]. Always false unless these packets were counted at an interface, where the
+    /// count may include packets that the program did not read.
     pub fn leaves_packets_unread(&self) -> bool {
         /// Lower bound on the CPU time per packet of any program, in seconds. A program that used
         /// less cannot have read the packets. Reading batches from a ring that is mapped into
@@ -171,11 +171,11 @@ impl Observation {
     /// Returns the number of datagrams that were dropped because the memory of all UDP sockets had
     /// reached its limit (net.ipv4.udp_mem). Some kernels have no counter for them: they appear
     /// only in the count of the drop reason PROTO_MEM, which covers the entire machine and TCP as
-    /// well. Of that count, this includes no more than the program's sockets dropped in excess of
-    /// what UDP counted.
+    /// well. Of that count, only as many drops are included as the program's sockets counted in
+    /// excess of UDP's own counters.
     pub fn out_of_udp_memory(&self) -> u64 {
-        /// Minimum ratio of the drops that UDP counted to those that the program's sockets counted.
-        /// From this ratio on, UDP is assumed to have counted all of them.
+        /// Ratio of the drops counted by UDP to those counted by the program's sockets at or above
+        /// which UDP is assumed to have counted all drops.
         const COUNTED: f64 = 0.9;
         let counts = ["Udp.MemErrors", "Udp6.MemErrors"];
         let sum = |names: &[&str]| -> u64 {
@@ -194,8 +194,8 @@ impl Observation {
         counted.saturating_add(reason.saturating_sub(counted).min(left))
     }
 
-    /// Returns whether the program may use TCP: it has such sockets, none of its sockets are known,
-    /// or its connections end before they are read.
+    /// Returns whether the program may use TCP: it has TCP sockets, none of its sockets are known,
+    /// or its connections end before they can be read.
     pub fn may_use_tcp(&self) -> bool {
         let is_tcp =
             |one: &SocketCounts| matches!(one.kind, SocketKind::Tcp | SocketKind::TcpListen);
@@ -229,8 +229,8 @@ impl Observation {
     }
 }
 
-/// Memory of the program's processes, which shows why their pages fault. Of more than 256
-/// processes, only 256 are included.
+/// Memory of the program's processes, which shows why their pages fault. Covers at most 256
+/// processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramMemory {
@@ -238,9 +238,9 @@ pub struct ProgramMemory {
     /// processes that existed at its beginning and its end; negative if it shrank.
     pub resident_growth_pages: i64,
     /// Number of processes that had been forked less than 60 s before and had not executed another
-    /// program, so that they shared pages with their parent until one of them wrote: the higher
-    /// of the numbers at the beginning and at the end of the window. Processes that were forked and
-    /// ended in between are not counted. `null` if it could not be determined.
+    /// program, so that they still shared unwritten pages with their parent: the higher of the
+    /// counts at the beginning and at the end of the window. Processes that were forked and ended
+    /// in between are not counted. `null` if it could not be determined.
     pub recent_forks: Option<u64>,
 }
 
@@ -335,7 +335,7 @@ pub struct PeerActivity {
 pub struct PacketCount {
     /// Number of packets in the window.
     pub packets: u64,
-    /// Number of bytes in these packets; `null` if not counted.
+    /// Number of bytes in the counted packets; `null` if not counted.
     pub bytes: Option<u64>,
     /// Counter that was read: `DPDK telemetry /ethdev/stats`,
     /// `segments received and sent on its TCP connections`, `eth0 rx_packets`.
@@ -343,14 +343,14 @@ pub struct PacketCount {
 }
 
 impl PacketCount {
-    /// Name of the counter of segments on the program's TCP connections. It counts payload bytes
-    /// only, without headers.
+    /// Name of the counter of segments on the program's TCP connections. Its byte count covers only
+    /// the payload, without headers.
     pub const CONNECTIONS: &str = "segments received and sent on its TCP connections";
 
     /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
     /// bytes or packets were not counted.
     pub fn frame_bytes(&self) -> Option<f64> {
-        /// Ethernet, IPv4 and TCP header with timestamps.
+        /// Length in bytes of the Ethernet, IPv4 and TCP headers, with TCP timestamps.
         const HEADERS: f64 = 14.0 + 20.0 + 32.0;
         const SHORTEST: f64 = 60.0;
         let mean = self.bytes.filter(|_| self.packets > 0)? as f64 / self.packets as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from answers.
+//! Values derived from an `answers` record.
 
 use super::{Derive, Lists, word};
 use crate::answers::{Answer, AnswerVerdict, AnswersReport};

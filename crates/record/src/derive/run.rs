@@ -221,7 +221,7 @@ fn worker_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Number of clean windows per worker below which a warning is issued.
+/// Warning threshold: minimum number of windows without preemption on each worker.
 const WINDOWS_FEW: u64 = 50;
 
 /// Returns warnings about a run's workers, stages and input.
@@ -256,8 +256,8 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// Warns about skipped input. The warning states the share of bytes if that share is large, and the
-/// number of packets otherwise.
+/// Warns about skipped input. If more than [`WARNED_SHARE`] of the bytes were skipped, the warning
+/// states their share and main cause; otherwise, it states only the number of packets.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -313,8 +313,8 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
 ///
 /// Rates come from windows without preemption, or from all windows if the path has idle time.
 /// Workers that share a CPU have no windows without preemption; the rate is then computed over the
-/// entire measurement phase. Only packets that reach a sink count,
-/// so dropped packets do not contribute.
+/// entire measurement phase. Only packets that reach a sink count, so dropped packets do not
+/// contribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
     /// The line and its ports, each of which carries one flow.
@@ -357,11 +357,13 @@ impl RunReport {
 
 impl RunReport {
     /// Returns the CPU quota that throttled the workers, in CPUs; `None` if they were not
-    /// throttled, or only briefly. If the kernel's counters are unknown, a quota is assumed to
-    /// throttle workers that want more CPU time: workers poll whenever they do not sleep.
+    /// throttled, or only briefly. If the kernel's throttling counters are unknown, a quota is
+    /// assumed to throttle the workers if it is less than the CPU time they want; workers poll
+    /// whenever they do not sleep.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
-        /// Minimum throttled time, relative to the measurement phase. A quota equal to the number
-        /// of workers may throttle them for moments, because other threads use some of it.
+        /// Fraction of the measurement phase, 0 to 1, below which throttling is ignored. A quota
+        /// equal to the number of workers may throttle them briefly, because other threads use some
+        /// of it.
         const NOTICEABLE: f64 = 0.05;
         match &self.quotas {
             Some(quotas) => {
@@ -386,9 +388,9 @@ impl RunReport {
     }
 
     /// Returns the rate in kpps that the path sustains, including packets that stages drop or
-    /// consume: throughput or, if a CPU quota throttled the workers, the rate at the source over
-    /// the measurement phase, without the share of packets that was lost ([`Self::kept_share`]).
-    /// Throughput covers only the time in which throttled workers ran.
+    /// consume. This is `processed_kpps`, unless a CPU quota throttled the workers:
+    /// `processed_kpps` then covers only the time for which they ran, so the rate at the source
+    /// over the measurement phase is returned instead, multiplied by [`Self::kept_share`].
     pub fn sustained_kpps(&self, provenance: &Provenance) -> Figure {
         const METHOD: &str = "rate at the source during the measurement, interruptions included";
         const LESS: &str = "rate at the source during the measurement, interruptions included, \
@@ -435,8 +437,8 @@ impl RunReport {
     }
 }
 
-/// Returns the packets that an end of a worker did not pass on, because a ring was full or an
-/// interface refused them.
+/// Returns the number of packets that a worker's sink or ring out did not pass on, because the ring
+/// was full or an interface refused them.
 fn refused(tail: &StageReport) -> u64 {
     tail.drops.values().sum()
 }

@@ -51,7 +51,8 @@ pub enum ReadError {
         /// Version of the record.
         version: String,
     },
-    /// A record of the previous major version lacks a required field.
+    /// A record of the previous major version cannot be upgraded: a field is missing or has the
+    /// wrong type.
     NotUpgraded {
         /// Version of the record.
         version: String,

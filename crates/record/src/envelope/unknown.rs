@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that an enumeration of this version does not have.
+//! Detects values unknown to this version's enumerations.
 //!
 //! Enumerations to which minor versions may add values have a variant `Unknown` for them. Serde
 //! reads every unknown value as this variant, whatever the version of the record. In a record that
-//! is not newer than this program, such a value is an error, and it is found here.
+//! is not newer than this program, such a value is an error, which [`check`] reports.
 
 use super::{Body, ReadError};
 use serde_json::Value;
 
-/// Value that stands for all unknown ones.
+/// Name of the variant that replaces unknown values, as serialised.
 const UNKNOWN: &str = "unknown";
 
 /// Checks that `body`, which was read from `json`, has no value that was replaced by `unknown`.
 ///
 /// # Errors
-/// Returns an error that names the first such value.
+/// Returns an error that names the first value that was replaced.
 pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
     let written: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
     let read = serde_json::to_value(body).expect("values parsed from JSON can be serialized");
@@ -24,8 +24,8 @@ pub(super) fn check(json: &str, body: &Body) -> Result<(), ReadError> {
     }
 }
 
-/// Returns path and value of the first part of `written` that was read as `unknown`, if any. Fields
-/// that were ignored or that have been added while reading do not count.
+/// Returns the path and the original of the first value in `written` that was read as `unknown`;
+/// `None` if there is none. Fields that were ignored or added while reading do not count.
 fn replaced<'a>(written: &'a Value, read: &Value, path: &str) -> Option<(String, &'a Value)> {
     match (written, read) {
         (Value::Object(written), Value::Object(read)) => read.iter().find_map(|(name, read)| {

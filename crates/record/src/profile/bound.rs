@@ -125,7 +125,7 @@ impl BoundEvidence {
 pub struct MeasuredValue {
     /// Measured quantity.
     pub measure: BoundMeasure,
-    /// Its value.
+    /// Value of the measured quantity.
     pub figure: Figure,
 }
 
@@ -258,15 +258,16 @@ pub struct MachineLimits {
     pub l2_bytes: Option<u64>,
     /// Size of the last-level cache in bytes; `null` if unknown.
     pub last_level_bytes: Option<u64>,
-    /// Number of last-level caches of this size, each of which serves a part of the CPUs; `null` if
-    /// unknown.
+    /// Number of last-level caches, each `last_level_bytes` in size and shared by some of the CPUs;
+    /// `null` if unknown.
     #[serde(default)]
     pub last_level_caches: Option<u32>,
     /// Combined memory read bandwidth of `read_threads` threads, in bytes per second, as measured
     /// by `linerate memory`; `null` if it was not measured.
     pub read_bytes_per_s: Option<f64>,
     /// Number of threads with which `read_bytes_per_s` was measured: at least as many as the
-    /// program runs concurrently. `null` in older records, where it is 1, and without a bandwidth.
+    /// program runs concurrently. `null` if `read_bytes_per_s` is, and in older records, which used
+    /// one thread.
     #[serde(default)]
     pub read_threads: Option<u32>,
 }

@@ -16,7 +16,7 @@ pub struct AnnotatedFunction {
     /// The function's instructions in address order; those far from any sample are omitted.
     pub instructions: Vec<InstructionCost>,
     /// The source lines of all instructions with samples, most samples first. Samples at
-    /// instructions without a line are in none.
+    /// instructions whose line is unknown are not included.
     #[serde(default)]
     pub lines: Vec<LineCost>,
     /// Why the source lines are unknown; `null` if they are known.
@@ -50,7 +50,7 @@ pub struct InstructionCost {
 pub struct LineCost {
     /// The line.
     pub line: SourceLine,
-    /// Number of samples at its instructions.
+    /// Number of samples at the instructions compiled from the line.
     pub samples: u64,
     /// Share of the function's samples, 0 to 1.
     pub share: Figure,
@@ -85,9 +85,8 @@ pub struct Timeline {
     /// Why gaps were not determined; `null` if they were.
     #[serde(default)]
     pub no_gaps: Option<String>,
-    /// Functions whose share differs between slices with losses or gaps and all other slices by
-    /// more than their intervals, largest difference first. Empty unless there are slices of both
-    /// kinds.
+    /// Functions whose share in slices with losses or gaps differs significantly from that in all
+    /// other slices, largest difference first. Empty unless there are slices of both kinds.
     pub functions: Vec<FunctionThen>,
 }
 
@@ -133,7 +132,7 @@ pub struct Gap {
     pub seconds: f64,
 }
 
-/// A function's share in slices with losses or gaps, and in all others.
+/// A function's share in slices with losses or gaps, and in all other slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionThen {
@@ -141,7 +140,7 @@ pub struct FunctionThen {
     pub function: u32,
     /// Share of the samples in slices with losses or gaps, 0 to 1.
     pub then: Figure,
-    /// Share of the samples in the other slices, 0 to 1.
+    /// Share of the samples in slices without losses or gaps, 0 to 1.
     pub otherwise: Figure,
 }
 

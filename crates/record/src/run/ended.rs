@@ -5,16 +5,16 @@
 use super::{DeadEnd, RunReport, StageReport, WorkerReport};
 use std::collections::BTreeMap;
 
-/// Minimum fraction of its packets, 0 to 1, that a stage must drop or consume to be reported even
-/// though a later stage dropped or consumed the rest.
+/// Fraction of a stage's packets, 0 to 1: if the stage drops or consumes at least this fraction, it
+/// may be reported even though a later stage drops or consumes the rest.
 const NEARLY_ALL: f64 = 0.9;
 
 impl RunReport {
     /// Returns the stage that received packets but let none through, by design or by mistake. If an
     /// earlier stage dropped or consumed nearly all of its packets, and more than this stage,
     /// returns the earlier stage instead. If interfaces refused all packets that reached the sink,
-    /// returns the sink, whatever stages dropped before it. `None` if a packet was delivered, no
-    /// packets were offered, or some were still in flight.
+    /// returns the sink, even if stages dropped packets before it. `None` if a packet was
+    /// delivered, no packets were offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);

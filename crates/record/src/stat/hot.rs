@@ -52,8 +52,8 @@ pub struct HotLine {
 }
 
 impl HotSpots {
-    /// Returns the count of an event from `counts`, which belong to a function, a line or the
-    /// total; 0 if the event was not counted by function.
+    /// Returns the count of `event` from `counts`, the counts of a function, a line or the whole
+    /// command; 0 if `events` does not contain the event.
     pub fn count(&self, event: &str, counts: &[u64]) -> u64 {
         let place = self.events.iter().position(|one| one == event);
         place.and_then(|place| counts.get(place)).copied().unwrap_or(0)

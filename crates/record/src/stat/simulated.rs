@@ -50,7 +50,7 @@ pub struct SimulatedMachine {
 pub struct SimulatedLevel {
     /// `L1I`, `L1D`, `L2` or `L3`.
     pub name: String,
-    /// Size, ways and lines.
+    /// Size, associativity and line size.
     pub shape: CacheShape,
     /// Replacement policy.
     pub replacement: Replacement,
@@ -64,9 +64,9 @@ pub struct SimulatedLevel {
 pub struct SimulatedTlb {
     /// `ITLB`, `DTLB`, or `TLB2` for a unified second level.
     pub name: String,
-    /// Entries, one page each.
+    /// Number of entries, each of which maps one page.
     pub entries: u32,
-    /// Entries per set; `entries` if fully associative.
+    /// Entries per set; equal to `entries` if fully associative.
     pub ways: u32,
     /// Replacement policy.
     pub replacement: Replacement,

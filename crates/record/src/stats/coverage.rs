@@ -21,8 +21,8 @@ pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     weights[..hits as usize].iter().sum::<f64>() / weights.iter().sum::<f64>()
 }
 
-/// Returns the minimum number of hits in `trials` trials for a check of `share`: the largest number
-/// that software with this true share fails to reach with a probability of at most `miss`.
+/// Returns the minimum number of hits in `trials` trials to pass a check of `share`: the largest
+/// number that software with this true share fails to reach with a probability of at most `miss`.
 pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     if share >= 1.0 {
         return trials;

@@ -12,19 +12,20 @@ pub fn normal_quantile(tail: f64) -> f64 {
     t - above / below
 }
 
-/// Number of cells that the range of the angle is divided into.
+/// Number of cells into which [`student_quantile`] divides the range of its angle.
 const CELLS: u32 = 1000;
-/// End of that range in standard deviations of the angle, beyond which the density is negligible.
+/// End of the range of the angle in [`student_quantile`], in standard deviations of the angle;
+/// beyond it, the density is negligible.
 const FAR: f64 = 10.0;
-/// Degrees of freedom from which on Student's t is the normal distribution, to 1 in 10^6.
+/// Degrees of freedom above which Student's t equals the normal distribution to within 1 in 10^6.
 const NORMAL_FREEDOM: f64 = 1e6;
 
 /// Returns the value that Student's t with `freedom` degrees of freedom exceeds with probability
 /// `tail`, 0.001 to 0.5; accurate to 0.2 %. Less than 1 degree of freedom is treated as 1.
 ///
-/// For `t = sqrt(freedom) tan(a)`, the density of the angle `a` is proportional to
-/// `cos(a)^(freedom - 1)`, which is bounded and so is the range of `a`. The quantile is where the
-/// sum of the density from angle 0 reaches `1 - 2 tail` of the sum up to the end of the range.
+/// For `t = sqrt(freedom) tan(a)`, the density of the angle `a` is bounded and proportional to
+/// `cos(a)^(freedom - 1)`; the range of `a` is bounded, too. The quantile is at the angle where the
+/// density summed from 0 reaches the fraction `1 - 2 tail` of its sum over the whole range.
 pub fn student_quantile(freedom: f64, tail: f64) -> f64 {
     let freedom = freedom.clamp(1.0, NORMAL_FREEDOM);
     let width = FRAC_PI_2.min(FAR / freedom.sqrt()) / f64::from(CELLS);

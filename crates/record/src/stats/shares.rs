@@ -7,9 +7,9 @@ use super::{Estimate, NORMAL_QUANTILE, block_bootstrap_ratio};
 /// time. `hits` and `samples` are per window.
 ///
 /// Consecutive samples of a program are correlated, which [`block_bootstrap_ratio`] takes into
-/// account. With few hits, however, resampling understates the uncertainty, and with none it shows
-/// none at all. Wilson's interval (1927) handles these cases but assumes independent samples. On
-/// each side, the result therefore uses the outer end of the two intervals.
+/// account. With few hits, however, resampling understates the uncertainty, and without hits it
+/// shows no uncertainty. Wilson's interval (1927) handles these cases but assumes independent
+/// samples. On each side, the result therefore uses the outer end of the two intervals.
 ///
 /// Without samples, the value is NaN and the interval 0 to 1. The interval is also 0 to 1 with
 /// fewer than 4 blocks of windows.

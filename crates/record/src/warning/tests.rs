@@ -19,7 +19,7 @@ fn says_what_to_do() {
 fn discarded_windows_are_not_lost_time() {
     let said = |taken| Warning::PreemptedWindows { share: 0.424, taken }.to_string();
     let expected = "42.4 % of the windows were discarded because the thread lost its CPU \
-                    (2.6 % of its time in total): intervals are based on the remaining windows";
+                    (for 2.6 % of its time in total): intervals are based on the remaining windows";
     assert!(said(Some(0.026)).starts_with(expected), "{}", said(Some(0.026)));
     assert!(!said(None).contains("its time"), "{}", said(None));
 }

@@ -36,7 +36,7 @@ pub struct Gain {
     pub then_limited_by: Option<String>,
 }
 
-/// What users read in place of a keyword that only a newer version knows.
+/// Text shown in place of a keyword that only a newer version knows.
 pub(crate) const UNKNOWN_TITLE: &str = "unknown to this version";
 
 /// Causes that limit a program: the published list. Minor versions may add causes.

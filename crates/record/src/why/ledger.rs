@@ -144,8 +144,8 @@ impl PacketLedger {
     }
 
     /// Returns the number of packets lost on the way to and from the program, including losses at
-    /// layers that do not distinguish its packets from others; `None` if no layer that can lose
-    /// packets was read.
+    /// layers that do not distinguish its packets from those of other programs; `None` if no layer
+    /// that can lose packets was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())

@@ -117,7 +117,7 @@ pub struct QdiscCounts {
     pub bytes: u64,
     /// Packets passed through; with GSO, one may consist of several segments.
     pub packets: u64,
-    /// Packets dropped, including those that queueing disciplines attached to this one dropped.
+    /// Packets dropped, including those dropped by queueing disciplines attached to this one.
     pub drops: u64,
     /// Number of times a packet was held back because it could not be sent yet.
     pub overlimits: u64,
@@ -129,8 +129,8 @@ pub struct QdiscCounts {
     pub queued_bytes: u64,
     /// Rate limit in bits per second; `null` if there is none or it is unknown.
     pub rate_bits_per_s: Option<f64>,
-    /// Time for which an emulated network (netem) delays each packet, in seconds; `null` if it does
-    /// not, and in older records.
+    /// Delay that network emulation (netem) adds to each packet, in seconds; `null` if none, and in
+    /// older records.
     #[serde(default)]
     pub delay_s: Option<f64>,
 }
@@ -188,9 +188,9 @@ pub struct SocketCounts {
     pub kind: SocketKind,
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// ID of the process that has the socket open. If several have a listening or UDP socket open,
-    /// the one that demands the most CPU time or, if none of them demands much, the one that is
-    /// idle the least.
+    /// ID of the process that has the socket open. If several processes have a listening or UDP
+    /// socket open, the one that demands the most CPU time or, if none of them demands much, the
+    /// one that is idle the least.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
@@ -198,12 +198,12 @@ pub struct SocketCounts {
     pub remote: Option<String>,
     /// ID of the process at the other end, if the process is on this machine; `null` if unknown.
     pub peer_pid: Option<u32>,
-    /// Number of times the socket's state was read in the window, on which the means and shares
-    /// below are based; `null` in older records.
+    /// Number of times the socket's state was read in the window, on which its means and shares are
+    /// based; `null` in older records.
     #[serde(default)]
     pub reads: Option<u64>,
     /// Mean bytes in the receive queue, read at the end of each slice. For a packet socket, bytes
-    /// of buffer in use, as accounted by the kernel; 0 with a ring.
+    /// of the buffer in use, as accounted by the kernel; 0 if the socket uses a ring.
     #[serde(serialize_with = "crate::finite")]
     pub receive_queue_mean: f64,
     /// Maximum bytes in the receive queue, read at the end of each slice.
@@ -225,13 +225,13 @@ pub struct SocketCounts {
 }
 
 /// Requests on TCP connections, from about 10 readings per second. A reading covers all
-/// connections; if there are more than 32, it covers 32 of them in turn, and the shares are lower
-/// bounds.
+/// connections; if there are more than 32, each reading covers 32 of them in turn, and the shares
+/// are lower bounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {
-    /// Number of readings with at least one accepted connection. If most of these begin and end
-    /// within the window, number of searches for connections, whether one was open or not.
+    /// Number of readings with at least one accepted connection. If most connections begin and end
+    /// within the window, the number of searches for connections, whether or not they found any.
     pub readings: u64,
     /// Number of accepted connections that were read and carry requests and replies.
     pub connections: u64,
@@ -239,8 +239,8 @@ pub struct RequestCounts {
     #[serde(serialize_with = "crate::finite")]
     pub pending_share: f64,
     /// Mean number of connections on which a client was waiting for a reply. If there were too many
-    /// connections to read all of them together, scaled to all of them; the shares are lower bounds
-    /// then.
+    /// connections to read at once, the mean is scaled to all of them, and the shares are lower
+    /// bounds.
     #[serde(serialize_with = "crate::finite")]
     pub pending_mean: f64,
     /// Fraction of readings in which a client had been waiting for 4 ms or longer, 0 to 1.
@@ -255,12 +255,14 @@ pub struct RequestCounts {
     pub awaiting_mean: f64,
     /// Fraction of readings in which a client was waiting for a reply while the program was opening
     /// a connection to a server that had not answered its SYN for 100 ms or longer, 0 to 1;
-    /// included in `awaiting_share`. If the server answers other connections, only SYNs that were
-    /// sent again count, the first time after a second. `null` in records before version 2.7.
+    /// included in `awaiting_share`. If the server answers other connections, only retransmitted
+    /// SYNs count, that is, those unanswered for at least about 1 s. `null` in records before
+    /// version 2.7.
     #[serde(default)]
     pub opening_share: Option<f64>,
     /// Number of readings on which `awaiting_share` and `awaiting_mean` are based. If connections
-    /// to servers are brief, number of searches for them. `null` in older records: `readings`.
+    /// to servers are brief, the number of searches for them. `null` in older records, in which it
+    /// equals `readings`.
     #[serde(default)]
     pub server_readings: Option<u64>,
     /// Address of the server for whose replies the program waited most often; `null` if none.
@@ -269,17 +271,17 @@ pub struct RequestCounts {
     /// client has been waiting for a reply since before the window, or expects none. 0 if no
     /// connection had traffic, as all of them then count as waiting.
     pub silent: u64,
-    /// Number of accepted connections that carry requests, but of which no reading shows whether
-    /// one was pending; the other figures leave them out. `null` in older records.
+    /// Number of accepted connections that carry requests, but for which no reading shows whether a
+    /// request was pending; excluded from the other figures. `null` in older records.
     #[serde(default)]
     pub undetermined: Option<u64>,
-    /// Number of connections to servers of which no reading shows whether a reply was awaited;
-    /// `awaiting_share` and `awaiting_mean` leave them out. `null` in older records.
+    /// Number of connections to servers for which no reading shows whether a reply was awaited;
+    /// excluded from `awaiting_share` and `awaiting_mean`. `null` in older records.
     #[serde(default)]
     pub undetermined_at_servers: Option<u64>,
     /// Number of requests on connections where each exchange takes a fixed number of segments.
     pub requests: u64,
-    /// Mean time from one of these requests to its reply, in seconds.
+    /// Mean time from a request counted in `requests` to its reply, in seconds.
     pub reply_time: Figure,
 }
 
@@ -307,8 +309,9 @@ pub struct ProgramCounts {
 }
 
 impl InterfaceCounts {
-    /// Returns the packets that a queueing discipline of this interface dropped itself. `mq` sums
-    /// the drops of the queueing disciplines attached to it, and classful ones count them again.
+    /// Returns the number of packets that a queueing discipline of this interface dropped itself,
+    /// excluding drops of the disciplines attached to it, which `mq` and classful disciplines also
+    /// count.
     pub fn own_drops(&self, qdisc: &QdiscCounts) -> u64 {
         let is_below = |other: &&QdiscCounts| {
             // The root and its children that the kernel adds by itself have the same handle, `0:`.
@@ -341,10 +344,12 @@ impl SocketCounts {
     /// listening socket, because its accept queue was full; `None` if the socket's drops were not
     /// read. A UDP socket's drops include datagrams rejected by its filter or for a wrong checksum,
     /// and a listening socket's include connection attempts rejected by BPF programs, IPsec
-    /// policies or TCP-MD5. The protocol's counts of full buffers and queues do not.
+    /// policies or TCP-MD5. The protocol's counts of full buffers and queues exclude such
+    /// rejections.
     pub fn buffer_drops(&self, observation: &super::Observation) -> Option<u64> {
-        /// Minimum ratio of the protocol's count to the sockets' drops for attributing all drops to
-        /// full buffers. Below 1, because the counters are read one after another.
+        /// Ratio of the protocol's count to the sockets' drops at or above which all drops are
+        /// attributed to full buffers. It is below 1 because the counters are read one after
+        /// another.
         const MOST: f64 = 0.9;
         let drops = self.drops?;
         let full = match self.kind {

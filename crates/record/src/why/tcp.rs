@@ -89,12 +89,12 @@ impl TcpCounts {
     /// Returns whether practically all data flows in one direction, as in a download or a
     /// subscription, so that the segments cannot be requests and their replies.
     pub fn is_one_way(&self) -> bool {
-        /// Minimum number of segments with data in the busier direction, and minimum ratio to those
-        /// in the other direction, from which the flow counts as one-way. A request or a reply
+        /// Minimum number of data segments in the busier direction, and their minimum ratio to
+        /// those in the other direction, for the flow to count as one-way. A request or a reply
         /// takes up to 16 segments.
         const SEGMENTS: [u64; 2] = [20, 20];
-        /// Minimum number of bytes in the busier direction, and minimum ratio to those in the other
-        /// direction, from which the flow counts as one-way.
+        /// Minimum number of bytes in the busier direction, and their minimum ratio to those in the
+        /// other direction, for the flow to count as one-way.
         const BYTES: [u64; 2] = [65_536, 1000];
         let is_one_way = |one: u64, other: u64, [least, ratio]: [u64; 2]| {
             one.max(other) >= least.max(ratio * one.min(other))

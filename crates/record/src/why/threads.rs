@@ -210,8 +210,8 @@ pub struct SleepTime {
     /// Object that the call waits for: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
     /// unreadable. `mutex 0x7f…` is a futex that is known to be a lock.
     pub object: Option<String>,
-    /// If this futex is a mutex: ID of the thread that held it in at least half of the samples;
-    /// `null` if no thread did, or if it is not a mutex.
+    /// If the object is a mutex: ID of the thread that held it in at least half of the samples;
+    /// `null` if no thread did, or if the object is not a mutex.
     pub holder: Option<u32>,
 }
 
@@ -248,7 +248,7 @@ impl SleepTime {
         "select",
     ];
     /// Values of [`Self::on`] for kernel functions in which a thread waits because memory is short
-    /// or its control group is above `memory.high`. It may be in any call then.
+    /// or its control group is above `memory.high`. The thread may be in any system call.
     pub const MEMORY: &'static [&'static str] = &[
         "__mem_cgroup_handle_over_high",
         "mem_cgroup_handle_over_high",
@@ -304,7 +304,7 @@ pub struct FunctionTime {
 pub struct Quota {
     /// Directory of the cgroup: `/sys/fs/cgroup/a`.
     pub group: String,
-    /// Observed processes under this quota.
+    /// IDs of the observed processes under this quota.
     pub pids: Vec<u32>,
     /// Quota divided by period, in CPUs.
     #[serde(serialize_with = "crate::finite")]
@@ -366,14 +366,14 @@ impl ThreadActivity {
     }
 
     /// Returns the total fraction of time spent in states for which `of` returns true, 0 to 1.
-    /// Unknown shares are left out.
+    /// Unknown fractions are left out.
     pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
         let of_state = self.time.iter().filter(|time| of(time.state));
         of_state.filter_map(|time| time.share.as_number()).sum()
     }
 
     /// Returns the thread's demand for CPU time: the fraction of time that it was running, waiting
-    /// for a CPU, throttled, or on a CPU stolen by the hypervisor.
+    /// for a CPU, throttled, or on a vCPU descheduled by the hypervisor.
     pub fn demand(&self) -> f64 {
         self.share_of(|state| {
             state.is_on_cpu()

@@ -78,7 +78,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     assert_eq!(ended(&idle), None, "no packet was offered");
 }
 
-/// Returns a run of which the interface refused `refused` of 1000 packets with cause `tx_down`.
+/// Returns a run whose interface refused `refused` of 1000 packets with cause `tx_down`.
 fn refusing(refused: u64) -> RunReport {
     let mut report = run_report();
     report.workers.truncate(1);

@@ -27,10 +27,10 @@ fn row(
     }
 }
 
-/// Returns for each interface how many of the drops on receive and on transmit are also in the
-/// backlog's counter. For a packet that does not fit into a CPU's backlog, the kernel counts a drop
-/// on receive, too, and veth another one at the end that sent it. Which interfaces the packets came
-/// from is not known; those with the most drops come first.
+/// Returns, for each interface, how many of its receive and transmit drops are also in the
+/// backlog's counter. If a packet does not fit into a CPU's backlog, the kernel also counts a
+/// receive drop, and veth a transmit drop at the sending end. The interfaces that the packets came
+/// from are unknown, so drops are attributed first to the interfaces with the most drops.
 pub(super) fn in_backlog(
     observation: &Observation,
     interfaces: &[&InterfaceCounts],
@@ -84,7 +84,7 @@ pub(super) fn interface_rx(interface: &InterfaceCounts, in_backlog: u64) -> Ledg
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
 /// Returns a row with the driver's loss counters. Most of these losses are also in the interface's
-/// counters, so they only serve as an explanation.
+/// counters, so they serve only as explanations.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
@@ -111,7 +111,7 @@ const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 const OUT_DISCARDS: &str = "Ip.OutDiscards";
 const UDP_MEMORY: &str = "UDP memory limit";
 
-/// Protocol counters of packets lost at this layer, with reason and owner.
+/// Counters of packets lost at the protocol layer, with the reason and whose packets they were.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 18] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
@@ -170,7 +170,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
 const NOT_LOST: [&str; 3] = ["QUEUE_PURGE", "TCP_OLD_DATA", "SKB_CONSUMED"];
 
 /// Returns the drop reasons counted by the tracepoint. Most of these packets are also in other
-/// layers' counters, so they only serve as an explanation.
+/// layers' counters, so the reasons serve only as explanations.
 fn drop_reasons(observation: &Observation) -> Vec<Loss> {
     let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
     drops
@@ -199,9 +199,9 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
 /// Drop reason of packets for which no entry could be added to the neighbour table.
 const NO_NEIGHBOUR: &str = "NEIGH_CREATEFAIL";
 
-/// Returns an upper bound on the packets of the namespace that were dropped for
-/// [`NO_NEIGHBOUR`] and that no other loss includes: IP counts them as discarded, and UDP as if a
-/// send buffer had been full.
+/// Returns an upper bound on the number of the namespace's packets that were dropped for
+/// [`NO_NEIGHBOUR`] and are not in any other loss. IP counts such packets as discarded, and UDP
+/// counts them as if a send buffer had been full.
 fn without_neighbour(observation: &Observation) -> u64 {
     let discards = observation.protocols.get(OUT_DISCARDS).copied().unwrap_or(0);
     let counted = observation.discarded_on_output().unwrap_or(0);
@@ -225,7 +225,8 @@ fn is_counted(socket: &SocketCounts) -> bool {
     }
 }
 
-/// Returns whether the tracepoint for dropped packets was read. It may give their reasons.
+/// Returns whether the tracepoint for dropped packets was read, which may give the reasons for
+/// drops.
 fn has_drops(observation: &Observation) -> bool {
     observation.events.iter().any(|event| event.event == "skb:kfree_skb")
 }
