@@ -122,7 +122,7 @@ impl<'a> Code<'a> {
         let file = resolved.spots.file_of(number).ok_or("its file cannot be read")?;
         let functions = resolved.resolver.functions(number).ok_or("its file has no symbols")?;
         if !is_64_bit(file) {
-            return Err("it is not 64-bit code");
+            return Err("its code is not 64-bit");
         }
         let bytes = functions.code(&range).ok_or("its file cannot be read")?;
         Ok(Self { functions, file, range, bytes, samples })

@@ -10,7 +10,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInf
 use iced_x86::{Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 use std::collections::HashSet;
 
-/// Maximum number of instructions in a loop, and from a sample to the end of its loop.
+/// Maximum number of instructions in a loop, and from a sample to the end of its loop; longer loops
+/// are not recognized.
 const MAX_LOOP: usize = 256;
 /// Maximum number of instructions from the load of a polled variable to the `pause`.
 const MAX_POLL: usize = 8;

@@ -236,9 +236,9 @@ const MAX_APART: f64 = 1.35;
 /// Maximum ratio between the ends of the cost interval; a wider one is rejected unless that of the
 /// busy share is narrow ([`MAX_BUSY_WIDTH`]).
 const MAX_WIDTH: f64 = 2.0;
-/// Maximum width of the interval of the busy share, for use if the interval of the cost per packet
-/// is wider than [`MAX_WIDTH`]: the headroom of a mostly idle thread can be known even if its cost
-/// per packet is not.
+/// Maximum width of the interval of the busy share if the interval of the cost per packet is wider
+/// than [`MAX_WIDTH`]; with a wider one, there is no result. The headroom of a mostly idle thread
+/// can be known even if its cost per packet is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Standard error of the model itself, as a fraction of the cost. Bursts of different sizes, cold
 /// caches after a pause, and counters that are not read at the same instant as the samples make
