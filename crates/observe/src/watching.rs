@@ -260,8 +260,8 @@ impl Watching {
         self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
     }
 
-    /// Notes processes with sockets in another network namespace, once. Those of a command may end
-    /// before the window does.
+    /// Notes processes with sockets in another network namespace, once. Called within the window,
+    /// because the processes of a command may end before the window does.
     fn note_other_namespaces(&mut self, root: &Root) {
         let is_noted = self.unread.iter().any(|unread| unread.what == OTHER_NAMESPACES);
         if self.windows == Windows::One && !is_noted {
@@ -280,8 +280,8 @@ impl Watching {
         self.interfaces.read(&self.namespace);
     }
 
-    /// Takes the last readings of threads, processes and CPUs, at the same moment. They end another
-    /// slice, which is short.
+    /// Takes the last readings of threads, processes and CPUs, at the same moment. These readings
+    /// end an additional, short slice.
     fn end(&mut self, root: &Root) {
         let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
         self.threads.read(root, slice, now_ns);
@@ -294,8 +294,8 @@ impl Watching {
         self.cpus.end(root);
     }
 
-    /// Returns the local ports for TCP connections; `None` in one of several windows, or with a
-    /// note in `unread`.
+    /// Returns the local ports for TCP connections; `None` if consecutive windows are observed, or,
+    /// with a note in `unread`, if the ports cannot be read.
     pub(crate) fn local_ports(
         &mut self,
         root: &Root,
@@ -405,7 +405,7 @@ impl Watching {
 }
 
 /// Reports that no file could be opened at the end of the window, because linerate had reached its
-/// limit. What it then could not read may be missing.
+/// limit. Data that linerate could not read then may be missing.
 fn no_free_descriptor(error: Option<std::io::Error>) -> Option<Unread> {
     let is_full = error?.raw_os_error() == Some(linerate_linux::errno::EMFILE);
     is_full.then(|| Unread {

@@ -33,7 +33,7 @@ const LONGEST_PERIOD: f64 = 1.15;
 /// Minimum share of the samples for the shares of a function to be compared.
 const LEAST_SHARE: f64 = 0.01;
 const SEED: u64 = 0x7469_6d65;
-const METHOD: &str = "samples in the function / all samples, in the disturbed or in the other slices";
+const METHOD: &str = "samples in the function / all samples, in disturbed or in other slices";
 
 /// The sampling window and its slices.
 pub(super) struct Around {

@@ -15,8 +15,8 @@ const BEGIN: &str = "lock:contention_begin";
 const END: &str = "lock:contention_end";
 /// Maximum number of traced threads.
 const MAX_THREADS: usize = 16;
-/// Number of waits per slice up to which every slice is traced. Each wait produces two records,
-/// which cost 0.5 us each.
+/// Maximum number of waits per slice with which every slice is traced. Each wait produces two
+/// records, which cost 0.5 us each.
 const LIMIT: u64 = 500;
 /// Size of a ring, enough for 300 waits of about 100 bytes.
 const RING_BYTES: usize = 32 << 10;
@@ -119,7 +119,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Begins the window. A wait that is under way counts in full.
+    /// Begins the window. A wait that is in progress counts in full.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.end_slice(now_ns);
         self.threads.iter_mut().for_each(|thread| thread.waits.ns = 0);
