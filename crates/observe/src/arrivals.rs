@@ -72,7 +72,7 @@ impl Arrivals {
         /// Minimum time between changes of a refreshed counter. Broadcom NICs (bnxt_en) refresh
         /// their counters every second by default, and no more often than every 0.25 s.
         const SELDOM_S: f64 = 0.2;
-        /// Minimum mean number of packets per change of a refreshed counter. With fewer, the
+        /// Minimum number of packets per change of a refreshed counter, on average. With fewer, the
         /// changes may be single packets.
         const PACKETS: u64 = 64;
         let [first, last] = self.reads?;

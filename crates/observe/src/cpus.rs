@@ -137,7 +137,7 @@ impl Cpus {
     }
 
     /// Returns the counts of every CPU that was online at both ends of the window, and begins the
-    /// next window. The window ends now, unless it ended before.
+    /// next window. The window ends now, unless [`Cpus::end`] has ended it.
     pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
         let last = self.end.take().unwrap_or_else(|| whole(root, self.has_interrupts));
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {

@@ -78,8 +78,7 @@ struct Process {
     is_near: bool,
 }
 
-/// A process counts as near its limit if the descriptors that it has open are at least `1 / NEAR`
-/// of the limit.
+/// A process counts as near its limit if its open descriptors are at least `1 / NEAR` of the limit.
 const NEAR: u64 = 4;
 
 /// Maximum number of processes whose descriptors are counted in each sample.

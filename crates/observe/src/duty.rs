@@ -10,9 +10,9 @@ pub(crate) struct Duty {
     /// Number of remaining slices with events off.
     off_for: u64,
     began_ns: u64,
-    /// End of the last slice, when the current slice began.
+    /// End of the last slice and start of the current one.
     on_since_ns: u64,
-    /// Total length of the slices with events on that have ended.
+    /// Total length of the finished slices in which events were on.
     covered_ns: u64,
 }
 

@@ -17,9 +17,9 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Reads the CPU time of the processes. Call right after the last reading of the threads, which
-    /// is `elapsed_s` after the first: CPU time used in between would look like that of ended
-    /// threads.
+    /// Reads the CPU time of the processes. Call right after the last reading of the threads: CPU
+    /// time that the program uses after that reading would look like that of ended threads.
+    /// `elapsed_s` is the time from the first reading to the last.
     pub(crate) fn read(
         root: &Root,
         family: &mut Family,

@@ -76,7 +76,7 @@ fn time_per_event(events: usize, mut batch: impl FnMut() -> bool) -> Option<Vec<
 fn figure(times: Option<&[f64]>, method: &str) -> Figure {
     match times {
         Some(times) => Figure::number("ns", median_interval(times, CONFIDENCE), Tier::Sw, method),
-        None => Figure::absent("ns", Tier::Sw, method, "an operation to be timed failed"),
+        None => Figure::absent("ns", Tier::Sw, method, "one of the timed operations failed"),
     }
 }
 

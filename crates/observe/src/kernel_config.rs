@@ -6,7 +6,7 @@ mod inflate;
 use inflate::gunzip;
 use linerate_machine::Root;
 
-/// Maximum length of a compressed and of a decompressed configuration, in bytes. Those of
+/// Maximum length of a compressed and of a decompressed configuration, in bytes. Configurations of
 /// distributions have 0.3 MB.
 const BYTES_MAX: u64 = 4 << 20;
 

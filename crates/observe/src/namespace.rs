@@ -87,8 +87,8 @@ impl Namespace {
         });
     }
 
-    /// Returns the value of a setting in this namespace; `None` if unreadable. The file `path` in
-    /// /proc/sys shows the value in our own namespace only.
+    /// Returns the value of a setting in this namespace; `None` if unreadable. The file at `path`,
+    /// in /proc/sys, only shows the value in our own namespace.
     pub(crate) fn setting(&self, root: &Root, setting: Setting, path: &str) -> Option<String> {
         match (&self.network, self.is_own) {
             (_, true) => root.text(path),

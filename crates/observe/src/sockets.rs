@@ -119,8 +119,7 @@ pub(crate) struct Sockets {
     census_at: u32,
     /// Number of searches of the processes' descriptors.
     walks: u32,
-    /// Number of times that a socket was found to be closed or was missing from a list: until now
-    /// and, below, until the last search of the descriptors.
+    /// Number of times so far that a socket was found to be closed or was missing from a list.
     closed: u64,
     closed_at_walk: u64,
     /// Whether TCP sockets were read in rotation in this window, because there were too many to

@@ -29,16 +29,15 @@ use linerate_record::why::{EventCosts, LocalPorts, SocketKind, Unread};
 use std::collections::BTreeSet;
 use std::fs::File;
 
-/// Number of slices between searches for new sockets, each of which reads the kernel's entire
-/// socket table. These searches are the only readings of connections that last for less than a
-/// slice. [`Sockets`] limits the CPU time that they take.
+/// Number of slices between searches for new sockets. A search reads the kernel's entire socket
+/// table. Connections that last for less than a slice are only read by these searches. [`Sockets`]
+/// limits the CPU time that searches take.
 const SOCKETS_EVERY: u32 = 3;
 
 /// Number of slices between searches for the program's statistics socket.
 const PROGRAM_EVERY: u32 = 10;
 
-/// Number of slices between searches for new processes, each of which lists all processes on the
-/// system.
+/// Number of slices between searches for new processes. A search lists all processes on the system.
 const FAMILY_EVERY: u32 = 5;
 
 /// Number of slices between readings of all interfaces. Only the last of these readings is used.

@@ -199,7 +199,8 @@ fn operand(instruction: &Instruction, is_done: bool) -> Option<Memory> {
     info.used_memory().iter().find_map(of)
 }
 
-/// Returns a register's index in a sample; `None` if samples do not include it.
+/// Returns a register's index in a sample: `None` if samples lack the register, `Some(None)` if
+/// there is no register.
 fn number(register: Register) -> Option<Option<u8>> {
     crate::sampler::register_number(register)
 }

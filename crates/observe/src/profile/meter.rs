@@ -58,7 +58,7 @@ struct Reading {
 
 /// A thread's CPU time and packets by slice.
 pub(super) struct Metered {
-    /// Index of the first slice that has the thread.
+    /// Index of the first slice that includes the thread.
     pub(super) first: usize,
     /// CPU time in nanoseconds and packets per slice. The packets are `None` if they were not
     /// counted, or counted too long before the slice's samples were read.
@@ -153,8 +153,8 @@ impl Meter {
         self.clocks.values_mut().for_each(Clock::read);
     }
 
-    /// Records the time at which a slice's samples were read from the rings. The time to process
-    /// them is longer, but does not matter.
+    /// Records the time at which a slice's samples were read from the rings. Processing them takes
+    /// longer, but only the time of reading matters.
     pub(super) fn end_slice(&mut self, drained_ns: u64) {
         if let Some(last) = self.readings.last_mut() {
             last.is_late = drained_ns.saturating_sub(last.at_ns) > LATE_NS;

@@ -14,7 +14,7 @@ pub(super) const SEGMENTS_MAX: u32 = 16;
 /// A connection on which requests and replies alternate.
 #[derive(Clone, Debug)]
 pub(super) struct Alternation {
-    /// Number of segments of a request and, below, of a reply.
+    /// Number of segments of a request.
     of_request: u32,
     of_reply: u32,
     pub(super) exchanges: u32,
@@ -22,7 +22,7 @@ pub(super) struct Alternation {
     /// counted since the connection was opened.
     pub(super) differences: Vec<i64>,
     /// Difference while no request is pending, or an upper bound on it: the minimum of all readings
-    /// or, if a request was pending in that reading, less.
+    /// or, if acknowledgments show that a request was pending even then, less.
     pub(super) least: i64,
     most: i64,
     /// Minimum amount by which the difference exceeds `least` while a request is pending.

@@ -40,7 +40,7 @@ impl Totals {
 }
 
 impl Counters {
-    /// Returns whether any count of packets (received, sent, missed) or bytes is below that in
+    /// Returns whether a count of packets (received, sent or missed) or bytes is lower than in
     /// `before`.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.received < before.received

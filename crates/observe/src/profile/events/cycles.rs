@@ -12,8 +12,8 @@ const NS: u64 = 2_000_000;
 /// Counts an event in this thread for 2 ms of CPU time, and returns its rate per second; `None` if
 /// it cannot be counted or occurs less than a million times per second.
 pub(super) fn per_second(request: Request) -> Option<f64> {
-    /// Iterations between two reads of the clock, which are system calls: enough to keep the time
-    /// in the kernel negligible, where the event may not count.
+    /// Iterations between two reads of the clock, which are system calls: enough iterations that
+    /// the time in the kernel, where the event may not count, is negligible.
     const STEPS: u32 = 20_000;
     let request = Request { inherit: false, disabled: false, ..request };
     let event = perf::open(&request, Target::CurrentThread, None).ok()?;

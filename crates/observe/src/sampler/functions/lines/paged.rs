@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 const PAGE_BYTES: usize = 16 << 10;
-/// Number of pages in the cache. A page replaces the one whose number is the same modulo this.
+/// Number of pages in the cache. A page is kept in the slot with its number modulo `SLOTS`.
 const SLOTS: usize = 256;
 /// Number of bytes read at a time to find the end of a string.
 const FIND_BYTES: usize = 64;
