@@ -94,7 +94,7 @@ impl Cpus {
         cpus
     }
 
-    /// Follows the softirq threads of these CPUs from now on, as far as the limit permits.
+    /// Follows the softirq threads of `cpus` from now on, at most [`SOFTIRQ_THREADS_MAX`] in total.
     pub(crate) fn follow(&mut self, root: &Root, cpus: impl IntoIterator<Item = u32>) {
         for cpu in cpus {
             let is_full = self.softirq_threads.len() >= SOFTIRQ_THREADS_MAX;

@@ -116,8 +116,8 @@ impl Descriptors {
         }
     }
 
-    /// Returns whether each of these processes has as many descriptors open as when they were last
-    /// listed, and all processes together have at least `least`. If so, adds a reading of each
+    /// Returns whether each of the processes `pids` has as many descriptors open as when they were
+    /// last listed, and all of them together have at least `least`. If so, adds a reading of each
     /// process.
     pub(crate) fn are_unchanged(&mut self, root: &Root, pids: &[u32], least: u64) -> bool {
         let listed = |pid: &u32| self.processes.get(pid).map_or(0, |process| process.listed);

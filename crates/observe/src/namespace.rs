@@ -117,7 +117,7 @@ fn may_have_sockets(root: &Root, pid: u32) -> bool {
 
 /// Returns the process whose network namespace is read: the first of `pids`, unless they are in
 /// several namespaces, as when the first is a wrapper that started the program in another one. In
-/// that case, returns the process that used the most CPU time of those with sockets.
+/// that case, returns the process with sockets that used the most CPU time.
 pub(crate) fn representative(root: &Root, pids: &[u32]) -> Option<u32> {
     let first = *pids.first()?;
     let mut namespaces = BTreeMap::<PathBuf, Vec<u32>>::new();

@@ -12,8 +12,8 @@ const PROCESSES: usize = 16;
 const DESCRIPTORS: u32 = 64;
 const PIPES: usize = 16;
 
-/// Returns the pipes that these processes have open for writing only. A process that can also read
-/// from the pipe uses it to wake itself up.
+/// Returns the pipes that the processes `pids` have open for writing only. A process that can also
+/// read from the pipe uses it to wake itself up.
 pub(crate) fn output_pipes(root: &Root, pids: &[u32]) -> Vec<OutputPipe> {
     let pids = pids.iter().take(PROCESSES);
     pids.flat_map(|&pid| of_process(root, pid)).take(PIPES).collect()

@@ -85,7 +85,7 @@ impl Profiling {
         self.sampler.cost_ns()
     }
 
-    /// Begins the next window with these threads.
+    /// Begins the next window, with `threads`.
     pub(crate) fn begin_window(&mut self, threads: &Threads) {
         self.sampler.forget(|id| threads.has(id.pid, id.tid));
         self.handed = threads.all.len();

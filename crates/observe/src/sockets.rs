@@ -346,8 +346,8 @@ impl Sockets {
         self.unix_listing.end(began);
     }
 
-    /// Reads up to [`PER_SLICE`] open sockets of these kinds, in rotation. Returns those that the
-    /// kernel does not find at their addresses. If the query of a socket fails, it is left out.
+    /// Reads up to [`PER_SLICE`] open sockets of the given kinds, in rotation. Returns those that
+    /// the kernel does not find at their addresses. If the query of a socket fails, it is left out.
     fn absent_of(&mut self, network: &Network, kinds: &[SocketKind], tick: u32) -> Vec<u64> {
         let is_wanted = |watched: &Watched| watched.has_turn() && watched.can_be_queried();
         let mut absent = self.watched.turn(kinds, PER_SLICE, is_wanted);

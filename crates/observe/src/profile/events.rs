@@ -415,8 +415,8 @@ impl Events {
     }
 
     /// Returns the sampling period last drawn by [`Self::vary`], in nanoseconds of CPU time. Events
-    /// with few samples may still have an earlier one, at most [`JITTER`] from the requested one.
-    /// Only valid if samples come from a clock.
+    /// with few samples may still have an earlier period, which differs from the requested one by
+    /// at most [`JITTER`]. Only valid if samples come from a clock.
     pub(super) fn period_ns(&self) -> u64 {
         self.period_ns
     }

@@ -162,7 +162,7 @@ pub enum CannotTell {
     /// Samples count cycles and exclude the kernel.
     KernelNotSampled,
     /// The thread's time depends on more than the counted packets. The cost per packet is between
-    /// these bounds, in ns.
+    /// the two values, in ns.
     SeveralJobs(f64, f64),
 }
 

@@ -30,7 +30,8 @@ pub(super) struct Alternation {
 }
 
 impl Alternation {
-    /// Returns `None` if requests and replies do not alternate regularly in these readings.
+    /// Determines from `readings` how requests and replies alternate; `None` if they do not do so
+    /// regularly.
     pub(super) fn of(readings: &[Reading], asks: Asks) -> Option<Self> {
         let first = of_requests_and_replies(readings.first()?, asks);
         let since = |reading: &Reading| {
@@ -83,16 +84,15 @@ impl Alternation {
         self.most - self.least < self.pending
     }
 
-    /// Returns whether all readings have the difference of a connection without a pending request,
-    /// given its state `idle`.
+    /// Returns whether the difference is that of `idle` in all readings, so that no request was
+    /// pending.
     pub(super) fn is_at(&self, idle: Idle) -> bool {
         self.is_constant()
             && (self.of_request, self.of_reply) == (idle.of_request, idle.of_reply)
             && self.least == idle.difference
     }
 
-    /// Returns whether all readings have the difference of a connection with one pending request,
-    /// given its state `idle` without one.
+    /// Returns whether the difference is that of `idle` plus one pending request in all readings.
     pub(super) fn is_ahead_of(&self, idle: Idle) -> bool {
         self.is_constant()
             && (self.of_request, self.of_reply) == (idle.of_request, idle.of_reply)

@@ -14,8 +14,8 @@ type Addresses = (SocketAddr, SocketAddr);
 #[derive(Debug, Default)]
 pub(super) struct Census {
     /// Segments at the first and last read; the first value is 0 for connections that began later.
-    /// The key is the addresses rather than the inode, because a connection has no inode once it is
-    /// closed or until it is accepted.
+    /// The key is the addresses, because a connection has no inode before it is accepted and after
+    /// it is closed.
     others: BTreeMap<Addresses, (u64, u64)>,
     /// Connections at the last read.
     listed: BTreeSet<Addresses>,

@@ -9,7 +9,8 @@ use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
 
-/// Number of descriptors from which on they are searched only if something indicates a change.
+/// If the processes have at least this many descriptors, these are searched only if something
+/// indicates a change.
 const DESCRIPTORS_MANY: u64 = 512;
 
 impl Sockets {

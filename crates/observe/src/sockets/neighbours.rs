@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lower bound on the CPU time to receive or send a datagram: a tenth of the measured time.
 const DATAGRAM_NS: u64 = 100;
-/// Datagrams of other processes are neglected if at most one in this many of the namespace's
-/// datagrams is theirs.
+/// Datagrams of other processes are neglected if they are at most one in `FEW` of all datagrams in
+/// the namespace.
 const FEW: u64 = 100;
 
 /// Maximum number of sockets that may still turn out to belong to the program.
@@ -37,8 +37,8 @@ pub(crate) struct Neighbours {
     is_begun: bool,
     /// All sockets in the last two complete lists, the last one first.
     lists: [BTreeSet<u64>; 2],
-    /// Whether there are unsure sockets from an earlier window, and sockets have not been listed in
-    /// this window.
+    /// Whether there are unsure sockets from an earlier window, and no list has been read in this
+    /// window.
     needs_list: bool,
 }
 

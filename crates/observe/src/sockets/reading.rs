@@ -56,7 +56,7 @@ pub(super) enum Last {
     /// request carries the acknowledgment of the reply before it, so the request came last, unless
     /// the peer acknowledges replies in separate segments (pure ACKs).
     Either,
-    /// Data was received or sent less than 4 ms ago, up to a clock tick more.
+    /// Data was received or sent less than 4 ms plus one clock tick ago.
     Now,
 }
 

@@ -86,8 +86,8 @@ impl Table {
         self.traffic
     }
 
-    /// Chooses, in rotation, up to `most` of the sockets of these kinds that `is_wanted` selects.
-    /// The kinds must be consecutive in the order of kinds.
+    /// Chooses, in rotation, up to `most` of the sockets of the given kinds that `is_wanted`
+    /// selects. The kinds must be consecutive in the order of kinds.
     pub(super) fn turn(
         &mut self,
         kinds: &[SocketKind],

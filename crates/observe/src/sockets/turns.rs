@@ -59,7 +59,8 @@ pub(super) struct Turns {
     pub(super) all: Vec<Turn>,
     /// Number of exchanges; `None` if requests and replies do not alternate in a regular manner.
     pub(super) exchanges: Option<u32>,
-    /// Whether the readings show if requests were pending. If not, no request counts as pending.
+    /// Whether the readings show in which of them a request was pending. If not, none counts as
+    /// pending.
     pub(super) is_known: bool,
 }
 
@@ -155,8 +156,8 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
     /// Minimum number of segments from the busier end for the connection to count as one-way;
     /// large requests or replies have fewer.
     const SEGMENTS: u32 = 10;
-    /// Minimum ratio of these segments to those from the other end; higher than with large requests
-    /// or replies.
+    /// Minimum ratio of the segments from the busier end to those from the other end; large
+    /// requests or replies have a lower ratio.
     const RATIO: u32 = 20;
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return false };
     let received = last.received.wrapping_sub(first.received);

@@ -15,8 +15,8 @@ const BEGIN: &str = "lock:contention_begin";
 const END: &str = "lock:contention_end";
 /// Maximum number of traced threads.
 const MAX_THREADS: usize = 16;
-/// Maximum number of waits per slice with which every slice is traced. Each wait produces two
-/// records, which cost 0.5 us each.
+/// Number of waits per slice up to which every slice is traced. Each wait produces two records,
+/// which cost 0.5 us each.
 const LIMIT: u64 = 500;
 /// Size of a ring, enough for 300 waits of about 100 bytes.
 const RING_BYTES: usize = 32 << 10;

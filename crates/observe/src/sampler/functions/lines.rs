@@ -38,8 +38,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads the source lines of these addresses, before relocation. Addresses without a line are
-    /// left out.
+    /// Reads the source lines of `addresses`, as they are before relocation. Addresses without a
+    /// line are left out.
     ///
     /// # Errors
     /// Returns the reason if the file has no usable line tables.
