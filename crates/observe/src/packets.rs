@@ -36,9 +36,9 @@ pub(crate) struct Counts {
 pub(crate) struct Tunnels {
     /// Number of devices.
     pub(crate) devices: usize,
-    /// Written by the program.
+    /// Packets and bytes written by the program.
     pub(crate) written: (u64, u64),
-    /// Read by the program.
+    /// Packets and bytes read by the program.
     pub(crate) read: (u64, u64),
 }
 

@@ -196,7 +196,7 @@ fn lost_records(lost: u64) -> Unread {
 fn too_many(left_out: usize) -> Unread {
     Unread {
         what: "samples".to_owned(),
-        reason: format!("{left_out} threads were not sampled: at most {CROWD} threads are sampled"),
+        reason: format!("{left_out} threads were not sampled: the limit is {CROWD} threads"),
         fix: None,
     }
 }

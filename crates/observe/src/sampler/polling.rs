@@ -143,7 +143,7 @@ pub enum CannotTell {
     Sleeps(f64),
     /// No counter for the thread's packets.
     NoPacketCounter,
-    /// No packets.
+    /// No packets were counted in the window.
     NoPackets,
     /// Too few samples. The value is the number of samples.
     TooFewSamples(u64),

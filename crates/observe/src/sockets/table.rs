@@ -11,7 +11,7 @@ use std::ops::{Bound, Deref};
 /// A socket: its kind and inode.
 type Key = (SocketKind, u64);
 
-/// The sockets.
+/// The watched sockets, by inode and by kind.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     all: BTreeMap<u64, Watched>,

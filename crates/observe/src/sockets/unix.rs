@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// may leave out an open socket if others are closed while it writes a list.
 const ABSENCES: u32 = 2;
 
-/// The sockets, by inode.
+/// The observed Unix domain sockets, by inode.
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {
     watched: BTreeMap<u64, Watched>,

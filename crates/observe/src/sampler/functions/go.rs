@@ -41,7 +41,7 @@ const HEADER_BYTES: u64 = 72;
 /// address and the start of the code.
 const MODULE_WORDS: [u64; 3] = [20, 21, 22];
 
-/// A function.
+/// A function of a Go program: its code, and the location of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GoFunction {
     pub(super) start: u64,
