@@ -20,7 +20,7 @@ pub(crate) struct Arrivals {
     silent: u64,
     packets_max: u64,
     ns: u64,
-    /// Packets received so far and time, at the first and the last read.
+    /// Packets received so far and time in ns, at the first and the last read.
     reads: Option<[(u64, u64); 2]>,
     /// Number of reads with a higher count than the read before.
     changes: u64,
@@ -59,20 +59,21 @@ impl Arrivals {
         self.reads = Some([first, now]);
     }
 
-    /// Sets the drivers of the interfaces that are read, which distinguish bursts from counters
-    /// refreshed at intervals.
+    /// Sets the drivers of the interfaces. A driver may refresh its counters only at intervals,
+    /// which looks like bursts.
     pub(crate) fn set_drivers<'a>(&mut self, mut drivers: impl Iterator<Item = &'a str>) {
         self.is_refreshed = drivers.any(|driver| REFRESHING.contains(&driver));
     }
 
-    /// Returns the mean time in seconds between two changes of the counter, if its driver refreshes
-    /// it at intervals, and it changes that rarely and in large steps. The counter then shows
-    /// neither when packets arrive nor how many arrive in a slice.
+    /// Returns the mean time in seconds between two changes of a counter that its driver refreshes
+    /// at long intervals; `None` for other counters. Such a counter shows neither when packets
+    /// arrive nor how many arrive in a slice.
     pub(crate) fn refreshed_every_s(&self) -> Option<f64> {
-        /// Minimum time between changes. Broadcom NICs (bnxt_en) refresh their counters every
-        /// second, or every 0.25 s at most.
+        /// Minimum time between changes of a refreshed counter. Broadcom NICs (bnxt_en) refresh
+        /// their counters every second by default, and no more often than every 0.25 s.
         const SELDOM_S: f64 = 0.2;
-        /// Minimum number of packets per change, above that of occasional packets.
+        /// Minimum number of packets per change of a refreshed counter, on average. With fewer, the
+        /// changes may be single packets.
         const PACKETS: u64 = 64;
         let [first, last] = self.reads?;
         let packets = last.0.saturating_sub(first.0);
@@ -82,7 +83,7 @@ impl Arrivals {
         (self.is_refreshed && is_coarse).then_some(every_s)
     }
 
-    /// Returns the arrival pattern; `None` if nothing was read, or if the counter is refreshed too
+    /// Returns how packets arrived; `None` if nothing was read, or if the counter is refreshed too
     /// rarely. Begins the next window.
     pub(crate) fn finish(&mut self) -> Option<Seen> {
         let arrivals = std::mem::take(self);

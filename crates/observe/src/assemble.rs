@@ -183,12 +183,12 @@ fn activities(watching: &Watching) -> (Vec<ThreadActivity>, u32) {
     (all.iter().enumerate().map(activity).collect(), left_out)
 }
 
-/// Returns the process at the other end of each connection, by inode.
+/// Returns the process at the other end of each connection, by the inode of the program's socket.
 fn other_ends(root: &Root, watching: &Watching) -> BTreeMap<u64, u32> {
     watching.sockets.peers(root, watching.namespace.network.as_ref())
 }
 
-/// Returns the processes at the other end of connections, most CPU time first.
+/// Returns the processes at the other ends of connections, most CPU time first.
 fn peers(root: &Root, family: &Family, sockets: &[SocketCounts]) -> Vec<PeerActivity> {
     let pids: BTreeSet<u32> = sockets.iter().filter_map(|socket| socket.peer_pid).collect();
     let activity = |pid| {
@@ -229,10 +229,10 @@ fn packets(
     (count, rates)
 }
 
-/// Returns the segments per second in each slice for connections that were read in rotation, whose
-/// own counters do not show in which slice a segment was counted. The rates follow the namespace's
-/// counters, scaled to `count`, the segments on the program's connections; empty if the namespace
-/// also counts other processes' segments. In consecutive windows, corrects the count, too.
+/// Returns the segments per second in each slice for connections that were read in rotation. As
+/// their own counters do not show in which slice a segment was counted, the namespace's rates are
+/// scaled to `count`, the segments on the program's connections. Empty if the namespace also counts
+/// other processes' segments. In consecutive windows, also corrects `count`.
 fn rates_in_rotation(watching: &Watching, count: &mut PacketCount) -> Vec<f64> {
     let Some((segments, _)) = tcp_of_namespace(watching) else { return Vec::new() };
     let Some(ends) = ends(watching.sockets.tcp_share(segments)) else { return Vec::new() };

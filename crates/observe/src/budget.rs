@@ -153,7 +153,7 @@ fn within(slices: &[Slice]) -> Vec<Slice> {
     slices.iter().map(limited).collect()
 }
 
-/// Returns the first share, with an interval that covers both.
+/// Returns the first share, with an interval that covers the intervals of both.
 fn widened([share, other]: [Figure; 2]) -> Figure {
     let ends = |figure: &Figure| {
         let value = figure.as_number();
@@ -187,7 +187,8 @@ fn knows_interrupts(slices: &[Slice], around: &[Around]) -> bool {
 fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figure {
     let (part, whole) = (series.iter().sum::<f64>(), wall.iter().sum::<f64>());
     if whole <= 0.0 {
-        return Figure::absent("ratio", Tier::Sw, method, "the thread was read only once");
+        let why = "a share needs two readings of the thread, but there was only one";
+        return Figure::absent("ratio", Tier::Sw, method, why);
     }
     if !has_interval || series.iter().all(|&x| x == 0.0) {
         let n = series.len() as u64;

@@ -49,7 +49,8 @@ impl Waiting {
     /// Lets the command run.
     ///
     /// # Errors
-    /// Returns an error if there is no such program, or if it may not be executed.
+    /// Returns an error if the program does not exist, or if the user is not permitted to execute
+    /// it.
     pub(crate) fn start(self) -> Result<Running, ObserveError> {
         let Self { name, held } = self;
         let child = held.release().map_err(|error| ObserveError::NotStarted {

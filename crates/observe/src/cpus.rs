@@ -94,7 +94,7 @@ impl Cpus {
         cpus
     }
 
-    /// Follows the softirq threads of these CPUs from now on, as far as the limit permits.
+    /// Follows the softirq threads of `cpus` from now on, at most [`SOFTIRQ_THREADS_MAX`] in total.
     pub(crate) fn follow(&mut self, root: &Root, cpus: impl IntoIterator<Item = u32>) {
         for cpu in cpus {
             let is_full = self.softirq_threads.len() >= SOFTIRQ_THREADS_MAX;
@@ -137,7 +137,7 @@ impl Cpus {
     }
 
     /// Returns the counts of every CPU that was online at both ends of the window, and begins the
-    /// next window. The window ends now, unless it ended before.
+    /// next window. The window ends now, unless [`Cpus::end`] has ended it.
     pub(crate) fn finish(&mut self, root: &Root) -> Vec<CpuCounts> {
         let last = self.end.take().unwrap_or_else(|| whole(root, self.has_interrupts));
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {

@@ -78,7 +78,7 @@ struct Process {
     is_near: bool,
 }
 
-/// A process counts as near its limit if it has at least `1 / NEAR` of that many descriptors open.
+/// A process counts as near its limit if its open descriptors are at least `1 / NEAR` of the limit.
 const NEAR: u64 = 4;
 
 /// Maximum number of processes whose descriptors are counted in each sample.
@@ -107,7 +107,7 @@ impl Descriptors {
     }
 
     /// Counts the descriptors of processes near their limit, without listing them. A server that
-    /// stops accepting at its limit is there only for moments.
+    /// stops accepting connections at its limit reaches it only for moments.
     pub(crate) fn glance(&mut self, root: &Root) {
         for (pid, process) in self.processes.iter_mut().filter(|(_, one)| one.is_near).take(MOST) {
             if let Some(count) = count(root, *pid) {
@@ -116,8 +116,9 @@ impl Descriptors {
         }
     }
 
-    /// Returns whether each of these processes has as many descriptors open as when they were last
-    /// listed, and all of them together at least `least`. If so, adds a reading of each.
+    /// Returns whether each of the processes `pids` has as many descriptors open as when they were
+    /// last listed, and all of them together have at least `least`. If so, adds a reading of each
+    /// process.
     pub(crate) fn are_unchanged(&mut self, root: &Root, pids: &[u32], least: u64) -> bool {
         let listed = |pid: &u32| self.processes.get(pid).map_or(0, |process| process.listed);
         let is_same = |pid: &u32| listed(pid) > 0 && count(root, *pid) == Some(listed(pid));
@@ -129,7 +130,7 @@ impl Descriptors {
         is_unchanged
     }
 
-    /// Forgets the devices of all processes but these.
+    /// Forgets the TUN and TAP devices of all processes except `pids`.
     pub(crate) fn retain(&mut self, pids: &[u32]) {
         self.tunnels.retain(|pid, _| pids.contains(pid));
     }
@@ -152,8 +153,8 @@ impl Descriptors {
     }
 }
 
-/// Returns the number of descriptors that a process has open, which is the size of their directory;
-/// `None` before Linux 6.2, where that is 0, and if unreadable.
+/// Returns the number of descriptors that a process has open, which is the size of /proc/PID/fd;
+/// `None` if that is unreadable, or is 0 because the kernel is older than Linux 6.2.
 fn count(root: &Root, pid: u32) -> Option<u64> {
     let folder = std::fs::metadata(root.path(&format!("proc/{pid}/fd")));
     folder.ok().map(|one| one.len()).filter(|count| *count > 0)

@@ -10,9 +10,9 @@ pub(crate) struct Duty {
     /// Number of remaining slices with events off.
     off_for: u64,
     began_ns: u64,
-    /// End of the last slice.
+    /// End of the last slice and start of the current one.
     on_since_ns: u64,
-    /// Total time with events on, up to the end of the last such slice.
+    /// Total length of the finished slices in which events were on.
     covered_ns: u64,
 }
 
@@ -36,8 +36,8 @@ impl Duty {
         self.off_for == 0
     }
 
-    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then returns whether to enable
-    /// events in the next slice.
+    /// Ends a slice, in which `events` events arrived. [`Duty::is_on`] then returns whether to
+    /// enable events in the next slice.
     pub(crate) fn end_slice(&mut self, events: u64, now_ns: u64) {
         if self.is_on() {
             self.covered_ns += now_ns.saturating_sub(self.on_since_ns);

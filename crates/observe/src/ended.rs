@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// CPU time of threads and processes that ended, in CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
-    /// CPU time of threads of processes that have not ended. `None` before the end of a window.
+    /// CPU time of ended threads whose processes still exist. `None` before the end of a window.
     pub(crate) threads_cpus: Option<f64>,
-    /// CPU time of child processes. `None` before the end of a window.
+    /// CPU time of ended child processes. `None` before the end of a window.
     pub(crate) children_cpus: Option<f64>,
 }
 
 impl Ended {
-    /// Reads the CPU time of the processes. To be called right after the last reading of the
-    /// threads, `elapsed_s` after the first: the program's CPU time between the readings would
-    /// otherwise look like that of ended threads.
+    /// Reads the CPU time of the processes. Call right after the last reading of the threads: CPU
+    /// time that the program uses after that reading would look like that of ended threads.
+    /// `elapsed_s` is the time from the first reading to the last.
     pub(crate) fn read(
         root: &Root,
         family: &mut Family,
@@ -45,7 +45,7 @@ fn threads_s(root: &Root, family: &Family, threads: &Threads) -> f64 {
     (alive.values().sum::<f64>() - read).max(0.0)
 }
 
-/// Returns the CPU time in seconds of the threads that were read, over the processes that `is_in`
+/// Returns the CPU time in seconds of the threads that were read, in the processes that `is_in`
 /// selects.
 fn read_cpu_time(threads: &Threads, is_in: impl Fn(u32) -> bool) -> f64 {
     let threads = threads.all.iter().filter(|thread| is_in(thread.pid));

@@ -4,7 +4,7 @@
 //! would make every estimate based on them useless.
 //!
 //! Events are timed in batches, which are short enough to be rarely interrupted. The median over
-//! the batches excludes the interrupted ones. Everything together takes about 5 ms.
+//! the batches excludes the interrupted ones. All batches together take about 5 ms.
 
 use linerate_linux::{Mapping, advise_small_pages, page_bytes, thread_cpu_time_ns};
 use linerate_record::stats::{CONFIDENCE, median_interval};
@@ -52,7 +52,8 @@ enum PageSize {
     Small,
 }
 
-/// Maps `bytes` bytes, writes to each page, and unmaps them. Returns false if there is no memory.
+/// Maps `bytes` bytes, writes to each page, and unmaps them. Returns `false` if the memory cannot
+/// be mapped.
 fn touch(bytes: usize, size: PageSize) -> bool {
     let Ok(mut mapping) = Mapping::new(bytes) else { return false };
     if matches!(size, PageSize::Small) {
@@ -75,7 +76,7 @@ fn time_per_event(events: usize, mut batch: impl FnMut() -> bool) -> Option<Vec<
 fn figure(times: Option<&[f64]>, method: &str) -> Figure {
     match times {
         Some(times) => Figure::number("ns", median_interval(times, CONFIDENCE), Tier::Sw, method),
-        None => Figure::absent("ns", Tier::Sw, method, "the event failed in the measurement"),
+        None => Figure::absent("ns", Tier::Sw, method, "one of the timed operations failed"),
     }
 }
 

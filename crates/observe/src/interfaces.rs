@@ -57,8 +57,8 @@ pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
 }
 
-/// Returns the packets and bytes that pass through the named TUN devices; `None` if a device is not
-/// among the links.
+/// Returns the packets and bytes that passed through the named TUN devices; `None` if a device is
+/// not among the links.
 pub(crate) fn through(links: &[Link], names: &BTreeSet<String>) -> Option<Tunnels> {
     let devices: Vec<&Link> = links.iter().filter(|link| names.contains(&link.name)).collect();
     let sum = |of: fn(&Link) -> u64| devices.iter().map(|link| of(link)).sum::<u64>();
@@ -117,7 +117,8 @@ impl Transport {
 
 impl Interfaces {
     /// Reads the counters at the start. `wanted` is the requested interface. Counters that are
-    /// compared with each other are read first: those of drivers take milliseconds.
+    /// compared with each other are read first, because reading those of drivers takes
+    /// milliseconds.
     pub(crate) fn start(root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Self {
         let mut files = Protocols::open(root, namespace);
         let links = links(root, namespace);
@@ -140,8 +141,9 @@ impl Interfaces {
         Self { links, qdiscs, drivers, left_out, protocols, files, last: None }
     }
 
-    /// Reads the counters at the end of the window, except for those of interfaces, with which they
-    /// are compared, and of drivers. If they have become unreadable, the last readings remain.
+    /// Reads the protocol counters and queueing disciplines at the end of the window. Interfaces
+    /// and drivers are read separately. If the protocol counters have become unreadable, their
+    /// readings from the start of the window remain.
     pub(crate) fn read(&mut self, namespace: &Namespace) {
         let protocols = self.files.as_mut().map(Protocols::read).unwrap_or_default();
         let protocols = if protocols.is_empty() { self.protocols.clone() } else { protocols };

@@ -6,8 +6,8 @@ mod inflate;
 use inflate::gunzip;
 use linerate_machine::Root;
 
-/// Maximum length of a compressed and of a decompressed configuration, in bytes. Distributions'
-/// have 0.3 MB.
+/// Maximum length of a compressed and of a decompressed configuration, in bytes. Configurations of
+/// distributions have 0.3 MB.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the running kernel's configuration from where distributions install it, or from the

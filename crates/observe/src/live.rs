@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum slice length, which is limited by the size of the sample rings.
+/// Maximum slice length: a sample ring holds no more than one second of samples.
 const SLICE_MAX: Duration = Duration::from_secs(1);
 /// Number of windows over which the observer's own CPU time is averaged.
 const OWN_WINDOWS: usize = 10;

@@ -64,7 +64,7 @@ impl Namespace {
 
     /// Adds an entry to `unread` if some of `pids` have sockets in another network namespace than
     /// this one, so that their sockets and interfaces are not read. A process without sockets, such
-    /// as a wrapper that started the program, misses nothing.
+    /// as a wrapper that started the program, is not reported.
     pub(crate) fn note_others(&self, root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
         let process = &self.process;
         let link = std::fs::read_link(root.path(&format!("proc/{process}/ns/net")));
@@ -87,8 +87,8 @@ impl Namespace {
         });
     }
 
-    /// Returns the value of a setting in this namespace; `None` if unreadable. /proc/sys, in which
-    /// it has the path `path`, shows that of our own.
+    /// Returns the value of a setting in this namespace; `None` if unreadable. The file at `path`,
+    /// in /proc/sys, only shows the value in our own namespace.
     pub(crate) fn setting(&self, root: &Root, setting: Setting, path: &str) -> Option<String> {
         match (&self.network, self.is_own) {
             (_, true) => root.text(path),
@@ -117,7 +117,7 @@ fn may_have_sockets(root: &Root, pid: u32) -> bool {
 
 /// Returns the process whose network namespace is read: the first of `pids`, unless they are in
 /// several namespaces, as when the first is a wrapper that started the program in another one. In
-/// that case, returns the process that used the most CPU time of those with sockets.
+/// that case, returns the process with sockets that used the most CPU time.
 pub(crate) fn representative(root: &Root, pids: &[u32]) -> Option<u32> {
     let first = *pids.first()?;
     let mut namespaces = BTreeMap::<PathBuf, Vec<u32>>::new();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pipes and FIFOs that processes write to. If the reader of one is slow, the process waits for it,
-//! also in poll(2) and similar calls, which do not show what they wait for.
+//! Pipes and FIFOs that processes write to. If the reader of a pipe is slow, the process waits for
+//! it, possibly in poll(2) or a similar call, whose arguments do not show the pipe.
 
 use crate::sleep::of_kind;
 use linerate_machine::Root;
 use linerate_record::why::OutputPipe;
 
-/// Maximum number of processes, of descriptors of each, and of pipes. Pipes that a program is
-/// started with have low numbers.
+/// Maximum number of processes, of descriptors per process, and of pipes. The descriptors of pipes
+/// with which a program was started have low numbers.
 const PROCESSES: usize = 16;
 const DESCRIPTORS: u32 = 64;
 const PIPES: usize = 16;
 
-/// Returns the pipes that these processes have open for writing only. A process that can also read
-/// from the pipe uses it to wake itself up.
+/// Returns the pipes that the processes `pids` have open for writing only. A process that can also
+/// read from the pipe uses it to wake itself up.
 pub(crate) fn output_pipes(root: &Root, pids: &[u32]) -> Vec<OutputPipe> {
     let pids = pids.iter().take(PROCESSES);
     pids.flat_map(|&pid| of_process(root, pid)).take(PIPES).collect()
@@ -44,7 +44,7 @@ fn of_process(root: &Root, pid: u32) -> Vec<OutputPipe> {
 
 /// Returns whether a descriptor is open for writing only; `None` if its flags could not be read.
 fn writes_only(root: &Root, pid: u32, descriptor: u32) -> Option<bool> {
-    /// The part of the flags with the access mode, and O_WRONLY.
+    /// Mask of the access mode within the flags (O_ACCMODE), and the mode O_WRONLY.
     const MODE: u32 = 3;
     const WRITE_ONLY: u32 = 1;
     let text = root.text(&format!("proc/{pid}/fdinfo/{descriptor}"))?;

@@ -13,19 +13,19 @@ pub(crate) struct Counts {
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments and bytes on the program's TCP connections.
     pub(crate) tcp: Option<(u64, u64)>,
-    /// The same, read at the end of the window, after the last slice and on all connections; `None`
-    /// within the window.
+    /// Segments and bytes on all of the program's TCP connections, read after the last slice;
+    /// `None` within the window.
     pub(crate) tcp_at_end: Option<(u64, u64)>,
     /// TCP segments in the namespace, if they all belong to the observed processes.
     pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes received by the interfaces of the program's packet sockets.
     pub(crate) interface: Option<(u64, u64)>,
-    /// Packets dropped by these packet sockets since the start of the window; `None` if a socket
-    /// does not report them.
+    /// Packets dropped by the program's packet sockets since the start of the window; `None` if a
+    /// socket does not report its drops.
     pub(crate) packet_drops: Option<u64>,
     /// Packets and bytes sent by the interfaces of the program's packet sockets.
     pub(crate) interface_tx: Option<(u64, u64)>,
-    /// TUN devices that the program has open.
+    /// Counters of the TUN devices that the program has open.
     pub(crate) tunnels: Option<Tunnels>,
     /// UDP datagrams in the namespace, if all its UDP sockets are observed.
     pub(crate) udp: Option<u64>,
@@ -36,9 +36,9 @@ pub(crate) struct Counts {
 pub(crate) struct Tunnels {
     /// Number of devices.
     pub(crate) devices: usize,
-    /// Written by the program.
+    /// Packets and bytes written by the program.
     pub(crate) written: (u64, u64),
-    /// Read by the program.
+    /// Packets and bytes read by the program.
     pub(crate) read: (u64, u64),
 }
 
@@ -151,8 +151,8 @@ fn count(
     Some(PacketCount { packets, bytes, counter: name.to_owned() })
 }
 
-/// Returns packets per second in each slice from the segments that the namespace counted in it,
-/// scaled to the `packets` of the window. Empty if the namespace counted none.
+/// Returns packets per second in each slice: the rate of segments that the namespace counted,
+/// scaled so that the window has `packets` in total. Empty if the namespace counted none.
 pub(crate) fn rates_of_namespace(reads: &[Counts], packets: u64) -> Vec<f64> {
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
     let all = count(reads, &of_namespace, "").map_or(0, |count| count.packets);

@@ -33,7 +33,7 @@ impl Ports {
             let is_barred = !namespace.is_own && namespace.network.is_none();
             let (reason, fix) = match is_barred {
                 true => (
-                    "the range of local ports is that of the program's network namespace, which \
+                    "the range of local ports is set in the program's network namespace, which \
                      cannot be entered",
                     namespace.process.parse().ok().map(as_root),
                 ),

@@ -206,8 +206,8 @@ fn pids(
     Ok(pids)
 }
 
-/// Returns the number of stack bytes to copy and the sampling rate, which is changed only if
-/// `is_free`, that is, if the user did not choose it.
+/// Returns the number of stack bytes to copy and the sampling rate. They are adapted to the program
+/// only if `is_free`, that is, if the user did not choose a rate.
 fn copies(
     root: &Root,
     request: &ProfileRequest,

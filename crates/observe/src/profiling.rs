@@ -20,10 +20,11 @@ pub(crate) struct Profiling {
     sampler: Sampler,
     /// `None` for consecutive windows.
     tracing: Option<Tracing>,
-    /// Number of threads passed to both the sampler and the tracer.
+    /// Number of threads that have been passed to the sampler and the tracer.
     handed: usize,
     /// For the start and the end of each slice, whether counters and samples were read too far
-    /// apart. The first window starts late: samples are taken while it is prepared.
+    /// apart. This is true of the start of the first window, because samples are taken while it is
+    /// prepared.
     is_late: Vec<bool>,
     unread: Vec<Unread>,
 }
@@ -84,7 +85,7 @@ impl Profiling {
         self.sampler.cost_ns()
     }
 
-    /// Begins the next window with these threads.
+    /// Begins the next window, with `threads`.
     pub(crate) fn begin_window(&mut self, threads: &Threads) {
         self.sampler.forget(|id| threads.has(id.pid, id.tid));
         self.handed = threads.all.len();
@@ -158,7 +159,7 @@ impl Profiling {
     }
 }
 
-/// Results that do not belong to a thread.
+/// Results that do not belong to one of the threads.
 #[derive(Debug, Default)]
 pub(crate) struct Profiled {
     pub(crate) events: Vec<KernelEvent>,
@@ -195,7 +196,7 @@ fn lost_records(lost: u64) -> Unread {
 fn too_many(left_out: usize) -> Unread {
     Unread {
         what: "samples".to_owned(),
-        reason: format!("{left_out} threads were not sampled: at most {CROWD} threads are"),
+        reason: format!("{left_out} threads were not sampled: the limit is {CROWD} threads"),
         fix: None,
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Protocol counters of a network namespace. Their files stay open: one opened through a process
-//! remains readable after the process has ended, as its network namespace lasts as long.
+//! Protocol counters of a network namespace. Their files stay open: a file that was opened through
+//! a process remains readable after the process has ended, because the open file keeps the network
+//! namespace alive.
 
 use crate::namespace::Namespace;
 use crate::procfs::net::{parse_conntrack, parse_snmp, parse_snmp6};

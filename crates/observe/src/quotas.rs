@@ -41,7 +41,7 @@ impl Quotas {
         }
     }
 
-    /// Keeps only the groups of these processes.
+    /// Keeps only the groups of the processes `pids`.
     pub(crate) fn retain(&mut self, pids: &[u32]) {
         self.groups.retain(|_, group| {
             group.pids.retain(|pid| pids.contains(pid));

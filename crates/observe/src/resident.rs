@@ -14,7 +14,7 @@ const PROCESSES_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Resident {
     processes: BTreeMap<u32, Process>,
-    /// Recent forks at the start, which may have ended since.
+    /// Number of recent forks at the start of the window, which may have ended since.
     forks: Option<u64>,
 }
 
@@ -25,8 +25,8 @@ struct Process {
     /// Resident pages.
     pages: u64,
     threads: u64,
-    /// Whether it was forked recently and has not called execve(2); `None` if its stack or that of
-    /// its parent is hidden.
+    /// Whether the process was forked recently and has not called execve(2); `None` if its stack or
+    /// that of its parent is hidden.
     is_copy: Option<bool>,
 }
 
@@ -38,15 +38,15 @@ impl Resident {
 
     /// Returns the memory of the processes, and begins the next window. `faults` is the number of
     /// their page faults in the window, with which the growth is compared. `None` if no process
-    /// could be read at both ends, or if the error of the growth is not small against the faults.
+    /// could be read at both ends, or if the growth is too uncertain for that comparison.
     pub(crate) fn finish(
         &mut self,
         root: &Root,
         pids: &[u32],
         faults: u64,
     ) -> Option<ProgramMemory> {
-        /// Maximum error of the growth, as a fraction of the number of faults. If it is larger, the
-        /// growth is not reported.
+        /// Maximum error of the growth, as a fraction of the number of page faults. With a larger
+        /// error, the growth is not reported.
         const ERROR_MAX: f64 = 0.25;
         let before = std::mem::take(self);
         *self = Self::start(root, pids);
@@ -105,7 +105,8 @@ fn error_pages(root: &Root, processes: &BTreeMap<u32, Process>) -> u64 {
     2 * one
 }
 
-/// Returns whether a process has the stack of its parent, whose address execve(2) changes.
+/// Returns whether the stack of a process is at the address of its parent's stack, which execve(2)
+/// would have changed; `None` if one of the addresses is hidden.
 fn is_copy(root: &Root, child: &Stat) -> Option<bool> {
     let parent = stat(root, child.parent)?;
     (child.stack != 0 && parent.stack != 0).then_some(child.stack == parent.stack)

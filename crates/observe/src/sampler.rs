@@ -132,8 +132,8 @@ impl Sampler {
         Self::start_with(Extent::WINDOW, threads, sampled_cpus, threads.len())
     }
 
-    /// Like [`Self::start`], with this extent, and for this number of threads in total: some may be
-    /// added later.
+    /// Like [`Self::start`], but with an `extent`. `expected` is the total number of threads, some
+    /// of which may be added later.
     pub(crate) fn start_with(
         extent: Extent,
         threads: &[ThreadId],

@@ -252,7 +252,7 @@ impl Sleepers {
         self.reader = Reader::default();
     }
 
-    /// Returns whether there is a thread whose system calls may not be read.
+    /// Returns whether the kernel denied access to the system calls of a thread.
     pub(crate) fn were_refused(&self) -> bool {
         self.samples.values().any(|samples| samples.is_refused)
     }

@@ -112,15 +112,14 @@ pub(crate) struct Sockets {
     /// Current slice number. Readings of different sockets are comparable if they have the same
     /// slice number.
     tick: u32,
-    /// Slices in which all of the program's connections were searched for, however brief.
+    /// Slices in which all of the program's connections were searched for, including brief ones.
     looks: BTreeSet<u32>,
     exchanges: Exchanges,
     /// Slice of the last census.
     census_at: u32,
     /// Number of searches of the processes' descriptors.
     walks: u32,
-    /// Number of times that a socket was found to be closed or was missing from a list, so far and
-    /// at the last search of the descriptors.
+    /// Number of times so far that a socket was found to be closed or was missing from a list.
     closed: u64,
     closed_at_walk: u64,
     /// Whether TCP sockets were read in rotation in this window, because there were too many to
@@ -237,9 +236,9 @@ impl Sockets {
         }
     }
 
-    /// Adds a reading of all TCP sockets, of which the list may be incomplete. `is_walk` is whether
-    /// the descriptors have just been searched: without that, the program's new connections have no
-    /// known owner.
+    /// Adds a reading of all TCP sockets, from a list that may be incomplete. `is_walk` is whether
+    /// the descriptors have just been searched or are unchanged; otherwise, the owners of new
+    /// connections are not known.
     fn take_tcp(
         &mut self,
         (mut tcp, is_complete): (Vec<InetSocket>, bool),
@@ -270,8 +269,8 @@ impl Sockets {
         }
     }
 
-    /// Reads the processes' descriptors, a link each. A socket of several processes belongs to the
-    /// first one that is still observed.
+    /// Reads the link of each of the processes' descriptors. A socket of several processes belongs
+    /// to the first process that is still observed.
     pub(crate) fn find_descriptors(&mut self, root: &Root, pids: &[u32]) {
         let observed: BTreeSet<u32> = pids.iter().copied().collect();
         self.sharers.clear();
@@ -347,8 +346,8 @@ impl Sockets {
         self.unix_listing.end(began);
     }
 
-    /// Reads up to [`PER_SLICE`] open sockets of these kinds, in rotation. Returns those that the
-    /// kernel does not find at their addresses. If the query of a socket fails, it is left out.
+    /// Reads up to [`PER_SLICE`] open sockets of the given kinds, in rotation. Returns those that
+    /// the kernel does not find at their addresses. If the query of a socket fails, it is left out.
     fn absent_of(&mut self, network: &Network, kinds: &[SocketKind], tick: u32) -> Vec<u64> {
         let is_wanted = |watched: &Watched| watched.has_turn() && watched.can_be_queried();
         let mut absent = self.watched.turn(kinds, PER_SLICE, is_wanted);
@@ -412,7 +411,8 @@ impl Sockets {
     }
 
     /// Returns the requests on the program's TCP connections over a window of `elapsed_s`. If none
-    /// of those that it accepted shows whether its client waits, the error is their number.
+    /// of the connections that the program accepted shows whether its client is waiting, the error
+    /// is the number of these connections.
     pub(crate) fn requests(&self, elapsed_s: f64) -> Result<RequestCounts, u64> {
         let sockets = self.watched.values().filter(|_| !self.is_all);
         requests::requests(sockets, &self.looks, elapsed_s, self.is_in_rotation)

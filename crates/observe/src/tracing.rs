@@ -49,8 +49,9 @@ const WANTED: [Wanted; 5] = [
     },
 ];
 /// One in this many system calls is sampled. Programs make calls in loops, and a period that is a
-/// multiple of the loop's length, as 16 is of 4, would always hit the same call. It is therefore a
-/// prime number, and no common batch size plus one call for waiting (17, 33).
+/// multiple of the loop's length, as 16 is of 4, would always hit the same call. The period is
+/// therefore a prime number, and differs from common batch sizes plus one call for waiting (17,
+/// 33).
 const CALL_PERIOD: u64 = 19;
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
 /// Maximum number of CPUs on which events are counted.

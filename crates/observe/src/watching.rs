@@ -29,16 +29,15 @@ use linerate_record::why::{EventCosts, LocalPorts, SocketKind, Unread};
 use std::collections::BTreeSet;
 use std::fs::File;
 
-/// Number of slices between searches for new sockets, each of which reads the kernel's entire
-/// socket table. These searches are the only readings of connections that last for less than a
-/// slice. [`Sockets`] limits the CPU time that they take.
+/// Number of slices between searches for new sockets. A search reads the kernel's entire socket
+/// table. Connections that last for less than a slice are only read by these searches. [`Sockets`]
+/// limits the CPU time that searches take.
 const SOCKETS_EVERY: u32 = 3;
 
 /// Number of slices between searches for the program's statistics socket.
 const PROGRAM_EVERY: u32 = 10;
 
-/// Number of slices between searches for new processes, each of which lists all processes on the
-/// system.
+/// Number of slices between searches for new processes. A search lists all processes on the system.
 const FAMILY_EVERY: u32 = 5;
 
 /// Number of slices between readings of all interfaces. Only the last of these readings is used.
@@ -260,8 +259,8 @@ impl Watching {
         self.unread.extend(no_free_descriptor(File::open("/proc/self/stat").err()));
     }
 
-    /// Notes processes with sockets in another network namespace, once. Those of a command may end
-    /// before the window does.
+    /// Notes processes with sockets in another network namespace, once. Called within the window,
+    /// because the processes of a command may end before the window does.
     fn note_other_namespaces(&mut self, root: &Root) {
         let is_noted = self.unread.iter().any(|unread| unread.what == OTHER_NAMESPACES);
         if self.windows == Windows::One && !is_noted {
@@ -280,8 +279,8 @@ impl Watching {
         self.interfaces.read(&self.namespace);
     }
 
-    /// Takes the last readings of threads, processes and CPUs, at the same moment. They end another
-    /// slice, which is short.
+    /// Takes the last readings of threads, processes and CPUs, at the same moment. These readings
+    /// end an additional, short slice.
     fn end(&mut self, root: &Root) {
         let (slice, now_ns) = (self.wall_s.len() as u32, monotonic_ns());
         self.threads.read(root, slice, now_ns);
@@ -294,8 +293,8 @@ impl Watching {
         self.cpus.end(root);
     }
 
-    /// Returns the local ports for TCP connections; `None` in one of several windows, or with a
-    /// note in `unread`.
+    /// Returns the local ports for TCP connections; `None` if consecutive windows are observed, or,
+    /// with a note in `unread`, if the ports cannot be read.
     pub(crate) fn local_ports(
         &mut self,
         root: &Root,
@@ -410,7 +409,7 @@ impl Watching {
 }
 
 /// Reports that no file could be opened at the end of the window, because linerate had reached its
-/// limit. What it then could not read may be missing.
+/// limit. Data that linerate could not read then may be missing.
 fn no_free_descriptor(error: Option<std::io::Error>) -> Option<Unread> {
     let is_full = error?.raw_os_error() == Some(linerate_linux::errno::EMFILE);
     is_full.then(|| Unread {

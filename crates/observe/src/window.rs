@@ -24,8 +24,8 @@ const SLICE_MIN: Duration = Duration::from_millis(20);
 /// percentage points.
 const TICK: Duration = Duration::from_millis(25);
 
-/// Margin for late reads: a window is ended early once twice its nominal length plus this time has
-/// elapsed.
+/// Margin for late reads: once twice the window's nominal length plus this time has elapsed, the
+/// remaining slices are skipped.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Observes the request's target over the whole window.

@@ -173,7 +173,7 @@ fn frame_pointers_are_followed_where_the_program_keeps_them() {
     assert!(left > 0.5 * found.samples as f64, "{paths:?}");
 }
 
-/// Ends a process with this value.
+/// Kills the process when dropped.
 struct Ended(std::process::Child);
 
 impl Drop for Ended {

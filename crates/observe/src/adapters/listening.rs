@@ -6,7 +6,7 @@ use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Socket type.
+/// Type of a UNIX socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Byte stream.

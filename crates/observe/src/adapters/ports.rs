@@ -47,11 +47,11 @@ pub(crate) struct Ports {
 struct Port {
     number: u64,
     is_missed_counted: bool,
-    /// Whether its packets are counted at other ports too.
+    /// Whether this port's packets are also counted at other ports.
     is_upper: bool,
 }
 
-/// Leaves out ports whose packets are counted at others, unless only they are listed.
+/// Removes ports whose packets are also counted at other ports, unless no port would remain.
 fn leave_out_upper(ports: &mut Vec<Port>) {
     if ports.iter().any(|port| !port.is_upper) {
         ports.retain(|port| !port.is_upper);

@@ -60,7 +60,8 @@ pub(super) fn find(
     None
 }
 
-/// Returns candidate addresses for a program type. Adds those that may be for clients to `refused`.
+/// Returns candidate addresses for a program type. Adds to `refused` the sockets that may be for
+/// clients.
 fn places(
     root: &Root,
     description: &Description,

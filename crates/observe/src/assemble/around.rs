@@ -22,8 +22,8 @@ pub(super) fn around(
     thread.slices.iter().map(of_slice).collect()
 }
 
-/// Returns throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on
-/// which the group's threads waited, whichever process they belong to.
+/// Returns throttled time per CPU in ns, by process and slice. The kernel only reports its sum over
+/// all CPUs on which threads of the group waited, so the sum is divided by their number.
 pub(super) fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
     let mut processes: BTreeMap<(u32, u32), Option<(u64, &str)>> = BTreeMap::new();
     let mut waited: BTreeMap<(&str, u32), BTreeSet<u32>> = BTreeMap::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What could not be read in the window, and why.
+//! Explains what could not be read in the window.
 
 use crate::procfs;
 use crate::refusal::as_root;
@@ -128,7 +128,7 @@ pub(super) fn refreshed_seldom(interface: &str, seconds: f64) -> Unread {
     Unread {
         what: "arrivals".to_owned(),
         reason: format!(
-            "{interface} refreshes its packet counters only about every {seconds:.1} s, too seldom \
+            "{interface} refreshes its packet counters only about every {seconds:.1} s, too rarely \
              to detect gaps between packets"
         ),
         fix: None,

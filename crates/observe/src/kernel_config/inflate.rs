@@ -24,7 +24,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
-    /// Returns what gzip(1) makes of some bytes; `None` if it is not installed.
+    /// Returns the bytes as compressed by gzip(1); `None` if it is not installed.
     fn gzip(level: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut command = Command::new("gzip");
         command.args([level, "-n", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -117,7 +117,7 @@ pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, 
     text.lines().skip(1).filter_map(line).collect()
 }
 
-/// Parses an address in the format of these files: 32-bit words in host byte order,
+/// Parses an address in the format of /proc/PID/net/tcp: 32-bit words in host byte order,
 /// `0100007F:0035`.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;

@@ -38,8 +38,8 @@ pub(crate) struct Stat {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
-    /// Parses the fields of proc(5) after the last `)`, as a name may contain spaces and
-    /// parentheses.
+    /// Parses the fields (proc(5)) after the last `)`, because the name before it may contain
+    /// spaces and parentheses.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;

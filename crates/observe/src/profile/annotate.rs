@@ -27,7 +27,7 @@ use std::os::unix::fs::FileExt;
 const MOST_BYTES: u64 = 256 << 10;
 /// Number of instructions kept before and after each instruction with samples.
 const CONTEXT: usize = 6;
-/// Maximum number of instructions with samples; those with the fewest are dropped.
+/// Maximum number of instructions with samples; those with the fewest samples are dropped.
 const MOST_SAMPLED: usize = 4000;
 const METHOD: &str = "samples at the instruction / samples in the function";
 const LINE_METHOD: &str = "samples at the line's instructions / samples in the function";
@@ -122,7 +122,7 @@ impl<'a> Code<'a> {
         let file = resolved.spots.file_of(number).ok_or("its file cannot be read")?;
         let functions = resolved.resolver.functions(number).ok_or("its file has no symbols")?;
         if !is_64_bit(file) {
-            return Err("it is not 64-bit code");
+            return Err("its code is not 64-bit");
         }
         let bytes = functions.code(&range).ok_or("its file cannot be read")?;
         Ok(Self { functions, file, range, bytes, samples })

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of the stack call chains need, and the copy that completes most of them.
+//! Determines how much of the stack must be copied to find complete call chains, and chooses the
+//! size of the copies.
 
-/// Copies to choose from, in bytes. The last one is the largest that a sample can have.
+/// Sizes of stack copies to choose from, in bytes. The last one is the largest that a sample can
+/// hold.
 pub(super) const COPIES: [u32; 4] = [super::STACK_BYTES, 16 << 10, 32 << 10, 63 << 10];
-/// Minimum number of chains; with fewer, the default copy is kept.
+/// Minimum number of call chains; with fewer, the default size of copies is kept.
 const LEAST: u64 = 15;
-/// Number of chains that the chosen copy must complete, as a fraction of those that the largest
-/// copy completes.
+/// Minimum number of call chains that copies of the chosen size must complete, as a fraction of
+/// those that the largest copies complete.
 const MOST: f64 = 0.9;
 
-/// Number of chains by the smallest copy that completes them, and of those that none completes.
+/// Number of call chains by the smallest copy that completes them, and number of call chains that
+/// no copy completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Depths {
     pub(super) complete: [u64; 4],
@@ -17,7 +20,7 @@ pub(super) struct Depths {
 }
 
 impl Depths {
-    /// Adds a chain that needs this many bytes of the stack; `None` if it is incomplete.
+    /// Adds a call chain that needs `bytes` of the stack; `None` for an incomplete chain.
     pub(super) fn add(&mut self, bytes: Option<usize>) {
         let place = bytes.and_then(|bytes| COPIES.iter().position(|copy| bytes <= *copy as usize));
         match place {
@@ -26,8 +29,8 @@ impl Depths {
         }
     }
 
-    /// Returns the index of the copy to use. The default is kept unless it leaves most chains
-    /// incomplete that a larger copy completes.
+    /// Returns the index in [`COPIES`] of the size to use. This is the default unless most of the
+    /// chains that can be completed need larger copies.
     pub(super) fn choice(&self) -> usize {
         let complete: u64 = self.complete.iter().sum();
         let is_known = complete + self.incomplete >= LEAST && complete >= self.incomplete;

@@ -68,22 +68,23 @@ impl SampleRate {
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
 /// `PERF_COUNT_SW_TASK_CLOCK`.
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
-/// Maximum number of CPUs in a machine for sampling whole CPUs instead of threads.
+/// Maximum number of CPUs of a machine on which whole CPUs may be sampled instead of threads.
 const MAX_CPUS: usize = 64;
-/// File descriptors reserved for other uses.
+/// Number of file descriptors reserved for uses other than sampling events.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, as a fraction of the period. Prevents sampling in lockstep with
 /// the program: over the 50 samples of a slice of a busy thread, the phase moves by up to five
 /// periods. A thread that starts during the window keeps the period of that moment, so this is also
-/// the largest error of its share. With 0.02, loops of a millisecond had intervals too wide to rank
-/// them (docs/decisions/0449).
+/// the largest error of its share. With 0.02, the intervals of loops of a millisecond were too wide
+/// to rank the loops (docs/decisions/0449).
 const JITTER: f64 = 0.1;
 /// Minimum number of samples of an event between changes of its period. At each change, the kernel
-/// begins a new period and drops what has passed of the old one, half a period on average, so
-/// changes make samples rarer: by at most 5 %. A slice of a busy thread has about 50.
+/// begins a new period and drops the elapsed part of the old one, half a period on average, so
+/// changes reduce the number of samples, by at most 5 %. A slice of a busy thread has about 50
+/// samples.
 const SAMPLES: u64 = 10;
-/// Minimum ratio of the time between two passes over all events to the time that a pass takes. The
-/// kernel interrupts the CPU of each running event.
+/// Minimum ratio of the time between two passes over all events to the time that a pass takes. A
+/// pass disturbs the program: to access a running event, the kernel interrupts its CPU.
 const REST: u64 = 50;
 
 /// Events of all sampled threads.
@@ -102,8 +103,8 @@ pub(super) struct Events {
     period_ns: u64,
     /// Number of events that the current pass over all events has reached. Zero between passes.
     varied: usize,
-    /// Time that each event had run at the last change of its period, in nanoseconds: first those
-    /// of CPUs, then those of threads.
+    /// Time that each event had run at the last change of its period, in nanoseconds: first the
+    /// events of CPUs, then those of threads.
     changed_ns: Vec<u64>,
     /// Time of the last change of periods.
     varied_ns: u64,
@@ -208,8 +209,8 @@ impl Events {
         Ok(())
     }
 
-    /// Samples a thread on all CPUs. If an event is refused, which is returned, the thread is not
-    /// sampled at all: samples of some CPUs only would distort its shares.
+    /// Samples a thread on all CPUs. If an event is refused, returns the refusal, and the thread is
+    /// not sampled at all: samples from only some CPUs would distort the shares of its functions.
     fn sample_thread(&mut self, tid: u32, cpus: &[u32]) -> Result<Option<OpenError>, ObserveError> {
         let (request, every) = (self.kind.request(), self.kind.every(self.period_ns));
         let mut of_thread = Vec::new();
@@ -347,8 +348,8 @@ impl Events {
             .map_err(cannot_lock)
     }
 
-    /// Begins the window. Samples and CPU time before it do not count: opening the events of many
-    /// threads takes long. Passes on the other items that have arrived.
+    /// Begins the window. Samples and CPU time from before the window do not count, because opening
+    /// the events of many threads takes long. Passes the other items that have arrived to `each`.
     pub(super) fn begin(&mut self, mut each: impl FnMut(Item)) {
         self.drain(|item| {
             if !matches!(item.what, What::Sample { .. }) {
@@ -383,7 +384,7 @@ impl Events {
 
     /// Draws a new sampling period around the requested one, and sets it for the events with at
     /// least [`SAMPLES`] samples since the last change. Call at the end of each slice. If a pass
-    /// over all events would take too long, the rest follows at the next calls.
+    /// over all events would take too long, the remaining events follow in the next calls.
     pub(super) fn vary(&mut self) {
         let now_ns = monotonic_ns();
         let until_ns = now_ns + now_ns.saturating_sub(self.varied_ns) / REST;
@@ -414,8 +415,8 @@ impl Events {
     }
 
     /// Returns the sampling period last drawn by [`Self::vary`], in nanoseconds of CPU time. Events
-    /// with few samples may still have an earlier one, at most [`JITTER`] from the requested one.
-    /// Only valid if samples come from a clock.
+    /// with few samples may still have an earlier period, which differs from the requested one by
+    /// at most [`JITTER`]. Only valid if samples come from a clock.
     pub(super) fn period_ns(&self) -> u64 {
         self.period_ns
     }

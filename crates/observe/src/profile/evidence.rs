@@ -63,7 +63,8 @@ struct Found<'a> {
     operands: Vec<Operand>,
     /// Call chains, indexed by chain number.
     chains: Vec<Chain>,
-    /// Number of samples in each slice whose user-mode samples are all in `operands`.
+    /// Number of samples in each slice, for the slices whose user-mode samples are all in
+    /// `operands`.
     all: Vec<f64>,
     /// Cache lines with bytes that one thread writes and another uses.
     contended: HashSet<(Memory, u64)>,
@@ -199,7 +200,7 @@ impl<'a> Found<'a> {
         self.sampled.indices.get(&operand.function).copied().unwrap_or(u32::MAX)
     }
 
-    /// Returns the number of samples of the selected chains in each slice.
+    /// Returns, for each slice, the number of samples of the chains that `is_it` selects.
     fn of_chains(&self, is_it: impl Fn(&Chain) -> bool) -> Vec<f64> {
         let of_slice = |slice: &HashMap<u32, u64>| {
             let own = slice.iter().filter(|(number, _)| is_it(&self.chains[**number as usize]));
@@ -208,7 +209,7 @@ impl<'a> Found<'a> {
         self.sampled.resolved.by_chain.iter().map(of_slice).collect()
     }
 
-    /// Returns the number of selected operands in each slice.
+    /// Returns, for each slice, the number of operands in `own` that `is_it` selects.
     fn of_operands(&self, own: &[&Operand], is_it: impl Fn(&Operand) -> bool) -> Vec<f64> {
         let mut hits = vec![0.0; self.all.len()];
         for one in own.iter().filter(|one| is_it(one)) {
@@ -334,7 +335,7 @@ fn most_frequent(own: &[&Operand]) -> Option<(Memory, u64)> {
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address)
 }
 
-/// Returns the accesses of the thread that has most of them.
+/// Returns the accesses of the thread with the most accesses.
 fn most_accesses(own: &[&Operand]) -> Vec<Access> {
     let mut threads = BTreeMap::<u32, Vec<Access>>::new();
     for one in own {

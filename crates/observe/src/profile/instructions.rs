@@ -10,7 +10,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInf
 use iced_x86::{Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 use std::collections::HashSet;
 
-/// Maximum number of instructions in a loop, and from a sample to the end of its loop.
+/// Maximum number of instructions in a loop, and from a sample to the end of its loop; longer loops
+/// are not recognized.
 const MAX_LOOP: usize = 256;
 /// Maximum number of instructions from the load of a polled variable to the `pause`.
 const MAX_POLL: usize = 8;
@@ -198,7 +199,8 @@ fn operand(instruction: &Instruction, is_done: bool) -> Option<Memory> {
     info.used_memory().iter().find_map(of)
 }
 
-/// Returns a register's index in a sample; `None` if samples do not include it.
+/// Returns a register's index in a sample: `None` if samples lack the register, `Some(None)` if
+/// there is no register.
 fn number(register: Register) -> Option<Option<u8>> {
     crate::sampler::register_number(register)
 }

@@ -17,7 +17,7 @@ impl Losses {
         Self { pid, interface: interface.map(str::to_owned) }
     }
 
-    /// Names of the counters.
+    /// Returns the names of the counters that are summed.
     pub(super) fn counter(&self) -> String {
         let of = self.interface.as_deref().unwrap_or("all interfaces");
         format!("rx_dropped and tx_dropped on {of}, and Udp.RcvbufErrors")

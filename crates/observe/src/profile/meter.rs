@@ -58,7 +58,7 @@ struct Reading {
 
 /// A thread's CPU time and packets by slice.
 pub(super) struct Metered {
-    /// Index of the first slice.
+    /// Index of the first slice that includes the thread.
     pub(super) first: usize,
     /// CPU time in nanoseconds and packets per slice. The packets are `None` if they were not
     /// counted, or counted too long before the slice's samples were read.
@@ -74,7 +74,7 @@ type Count = (u64, Option<u64>);
 /// Selects a count from a reading.
 type Counter = fn(&Reading) -> Option<Count>;
 
-/// Maximum delay from a slice's packet reading until its samples have been read.
+/// Maximum delay in ns from reading a slice's packet counts to reading its samples.
 const LATE_NS: u64 = 3_000_000;
 /// Maximum number of threads whose CPU time is read.
 const MAX_CLOCKS: usize = 64;
@@ -154,7 +154,7 @@ impl Meter {
     }
 
     /// Records the time at which a slice's samples were read from the rings. Processing them takes
-    /// longer, but does not matter.
+    /// longer, but only the time of reading matters.
     pub(super) fn end_slice(&mut self, drained_ns: u64) {
         if let Some(last) = self.readings.last_mut() {
             last.is_late = drained_ns.saturating_sub(last.at_ns) > LATE_NS;
@@ -185,7 +185,7 @@ impl Meter {
         if self.is_sent() { |reading| reading.sent } else { |reading| reading.received }
     }
 
-    /// Returns a packet counter's increase over the window.
+    /// Returns a packet counter's increase over the window; `None` if it was never read.
     fn grown(&self, of: impl Fn(&Reading) -> Option<Count>) -> Option<u64> {
         let first = self.readings.iter().find_map(&of)?;
         let last = self.readings.iter().rev().find_map(&of)?;
@@ -211,7 +211,7 @@ impl Meter {
         self.losses = Some(Losses::new(pid, interface));
     }
 
-    /// Names of the loss counters.
+    /// Returns the names of the loss counters; `None` if losses are not counted.
     pub(super) fn loss_counter(&self) -> Option<String> {
         self.losses.as_ref().map(Losses::counter)
     }
@@ -296,7 +296,8 @@ fn links(root: &Root, pid: u32) -> Vec<LinkCount> {
     parse_dev(&text).into_iter().map(count).collect()
 }
 
-/// Returns how long a thread has waited for a CPU, from the second field of its schedstat.
+/// Returns how long a thread has waited for a CPU, in ns, from the second field of its schedstat;
+/// `None` if unreadable.
 fn waited_ns(root: &Root, pid: u32, tid: u32) -> Option<u64> {
     let text = root.text(&format!("proc/{pid}/task/{tid}/schedstat"))?;
     text.split_whitespace().nth(1)?.parse().ok()

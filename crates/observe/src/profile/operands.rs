@@ -11,7 +11,8 @@ use std::collections::HashMap;
 
 /// Maximum number of functions whose code is decoded: those with the most samples.
 const MAX_FUNCTIONS: usize = 256;
-/// Bytes decoded past the last sample of a function, enough to reach the end of its loop.
+/// Number of bytes decoded past the last sample of a function, enough to reach the end of a loop
+/// around that sample.
 const BYTES_BEHIND: u64 = 1024;
 /// Maximum size of a function to decode.
 const MAX_BYTES: u64 = 4 << 20;

@@ -164,7 +164,7 @@ impl Polling {
         separated.map(|thread| self.samples(thread, |function| function == unsampled)).sum()
     }
 
-    /// Returns whether a function belongs to a poll loop.
+    /// Returns whether a function belongs to a poll loop; `None` if unknown.
     pub(super) fn is_polling(&self, function: u32) -> Option<bool> {
         let separated = self.threads.iter().filter_map(|thread| thread.separated.as_ref().ok());
         let mut known = separated.filter_map(|one| one.is_polling.get(&function).copied());
@@ -173,8 +173,8 @@ impl Polling {
     }
 }
 
-/// Estimates the per-packet cost of functions with too few samples for a fit. The interval ranges
-/// from none to all of their time being work.
+/// Estimates the per-packet cost of functions with too few samples for a fit. The interval covers
+/// every case, from none of their time being work to all of it.
 fn few(thread: &Thread, separated: &Separated, samples: u64) -> Estimate {
     let counts = thread.slices.iter().flat_map(|slice| &slice.counts);
     let all: u64 = counts.map(|&(_, count)| u64::from(count)).sum();

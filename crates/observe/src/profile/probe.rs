@@ -9,16 +9,16 @@ use super::{ProfileRequest, ProfileTarget, STACK_TICK};
 use linerate_linux::monotonic_ns;
 use linerate_machine::Root;
 
-/// Divisors of the sampling rate, one for each of [`COPIES`], so that larger copies take hardly
-/// more time.
+/// Divisors of the sampling rate, one for each of [`COPIES`]: larger copies are made less often, so
+/// that the total cost of copying hardly increases.
 const RARER: [u64; 4] = [1, 1, 2, 4];
 const LEAST_RATE: u64 = 97;
 /// Sampling rate and length of the probe. The rate is not a multiple of timer rates.
 const RATE: u64 = 397;
 const NS: u64 = 100_000_000;
 
-/// Returns the number of stack bytes to copy and the sampling rate, given those chosen without a
-/// probe. A command has not started yet, and is not probed.
+/// Returns the number of stack bytes to copy and the sampling rate. A command has not started yet
+/// and cannot be probed, so `stack_bytes` and the requested rate are returned unchanged.
 pub(super) fn probed(
     root: &Root,
     request: &ProfileRequest,

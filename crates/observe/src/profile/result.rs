@@ -266,7 +266,7 @@ impl<'a> Shares<'a> {
         Figure::number("ns/packet", work, self.tier, METHOD)
     }
 
-    /// Adds the functions. Returns a map from function number to index.
+    /// Adds the functions. Returns a map from function number to index in the report.
     fn functions(
         &self,
         report: &mut ProfileReport,

@@ -30,15 +30,15 @@ pub(super) struct UserSample {
     pub(super) ordinal: u64,
 }
 
-/// Maximum number of samples kept with their registers (160 bytes each). Only slices up to this
-/// number are examined for operands.
+/// Maximum number of samples kept with their registers (160 bytes each). Only slices whose samples
+/// were all kept are examined for operands.
 const MAX_USER_SAMPLES: usize = 200_000;
 
 /// Sampled call chains of all threads.
 pub(super) struct Stacks {
     spots: Spots,
     unwinders: Unwinders,
-    /// Whether samples have copies of the stack.
+    /// Whether samples contain copies of the stack.
     has_copies: bool,
     /// Whether there are samples of other programs, which must be filtered out.
     has_others: bool,
@@ -87,7 +87,7 @@ pub(super) struct Resolved {
     pub(super) by_chain: Vec<HashMap<u32, u64>>,
     /// Samples in user mode.
     pub(super) user_samples: Vec<UserSample>,
-    /// Number of slices, from the first, of which all samples in user mode are in `user_samples`.
+    /// Number of slices, counted from the first, whose user-mode samples are all in `user_samples`.
     pub(super) kept_until: usize,
     pub(super) samples: u64,
     /// Number of samples whose stack copy could not be unwound to the thread's first function.
@@ -137,7 +137,7 @@ impl Stacks {
     }
 
     pub(super) fn take(&mut self, item: Item) {
-        /// Process of a sample of a thread that has nearly exited.
+        /// Process ID in the samples of a thread that has almost exited.
         const NO_PID: u32 = u32::MAX;
         let (pid, time_ns) = (item.pid, item.time_ns);
         if pid == NO_PID || (self.has_others && !self.is_of_program(&item)) {

@@ -2,8 +2,8 @@
 //! How often threads are scheduled, which determines the cost of sampling them.
 //!
 //! The kernel cancels the timer of a thread's `cpu-clock` event when the thread leaves its CPU, and
-//! restarts it when the thread returns. In a virtual machine, each of these may cause a VM exit and
-//! take 30 us. The timer of a per-CPU event keeps running.
+//! restarts it when the thread returns. In a virtual machine, each of the two may cause a VM exit
+//! and take 30 us. The timer of a per-CPU event keeps running.
 
 use crate::procfs::task::SchedStat;
 use linerate_machine::Root;

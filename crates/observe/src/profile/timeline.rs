@@ -30,10 +30,10 @@ const LEAST_SAMPLES: usize = 50;
 /// Longest period between two samples of a running thread, relative to the sampling period: 10 %
 /// jitter, plus the few microseconds that the kernel takes to deliver a sample.
 const LONGEST_PERIOD: f64 = 1.15;
-/// Minimum share of the samples for a function to be compared.
+/// Minimum share of the samples for the shares of a function to be compared.
 const LEAST_SHARE: f64 = 0.01;
 const SEED: u64 = 0x7469_6d65;
-const METHOD: &str = "samples in the function / all samples in these slices";
+const METHOD: &str = "samples in the function / all samples, in disturbed or in other slices";
 
 /// The sampling window and its slices.
 pub(super) struct Around {

@@ -225,7 +225,8 @@ fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     )
 }
 
-/// Returns a register's index in a sample; `None` if samples lack it.
+/// Returns a register's index in a sample: `None` if samples lack the register, `Some(None)` if
+/// there is no register.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn number_of(register: iced_x86::Register) -> Option<Option<u8>> {
     use iced_x86::Register as R;

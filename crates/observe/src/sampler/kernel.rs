@@ -63,8 +63,8 @@ impl Kernel {
     /// Returns the first address and the name of the function that contains an address passed to
     /// [`Kernel::read`].
     pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
-        /// Size that no function reaches. Code further from a symbol is other code, such as unnamed
-        /// BPF programs.
+        /// Size in bytes that no function reaches. Code at this distance from the preceding symbol
+        /// or further does not belong to it, such as BPF programs without names.
         const LARGEST: u64 = 1 << 20;
         let in_list = self.list.as_ref().and_then(|list| list.find(address));
         let found = in_list.or_else(|| self.others.find(address));

@@ -15,7 +15,7 @@ pub(crate) enum Memory {
     Shared(u32),
 }
 
-/// A mapping.
+/// A mapping of a file, or of anonymous memory, in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// First address.

@@ -143,7 +143,7 @@ pub enum CannotTell {
     Sleeps(f64),
     /// No counter for the thread's packets.
     NoPacketCounter,
-    /// No packets.
+    /// No packets were counted in the window.
     NoPackets,
     /// Too few samples. The value is the number of samples.
     TooFewSamples(u64),
@@ -162,7 +162,7 @@ pub enum CannotTell {
     /// Samples count cycles and exclude the kernel.
     KernelNotSampled,
     /// The thread's time depends on more than the counted packets. The cost per packet is between
-    /// these bounds, in ns.
+    /// the two values, in ns.
     SeveralJobs(f64, f64),
 }
 
@@ -236,9 +236,9 @@ const MAX_APART: f64 = 1.35;
 /// Maximum ratio between the ends of the cost interval; a wider one is rejected unless that of the
 /// busy share is narrow ([`MAX_BUSY_WIDTH`]).
 const MAX_WIDTH: f64 = 2.0;
-/// Maximum width of the interval of the busy share, for use if the interval of the cost per packet
-/// is wider than [`MAX_WIDTH`]: the headroom of a mostly idle thread can be known even if its cost
-/// per packet is not.
+/// Maximum width of the interval of the busy share if the interval of the cost per packet is wider
+/// than [`MAX_WIDTH`]; with a wider one, there is no result. The headroom of a mostly idle thread
+/// can be known even if its cost per packet is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Standard error of the model itself, as a fraction of the cost. Bursts of different sizes, cold
 /// caches after a pause, and counters that are not read at the same instant as the samples make

@@ -246,7 +246,8 @@ impl Sampled {
 
 /// Returns the last `slices` slices in which a thread was sampled or hardly ran, latest first.
 fn recent(history: &[Slice], slices: usize) -> Vec<&Slice> {
-    /// CPU time from which on a slice has samples, unless the thread's event was off.
+    /// Minimum CPU time, in ns, of a slice that is certain to have samples if the thread's event
+    /// was on.
     const SAMPLED_NS: u64 = 30_000_000;
     let was_on = |slice: &&Slice| !slice.counts.is_empty() || slice.run_ns < SAMPLED_NS;
     history.iter().rev().filter(was_on).take(slices).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sleeps on sockets that a program opens for a single exchange, such as a DNS lookup, and of which
-//! only some are found in a list while they are open.
+//! Sleeps on sockets that a program opens for a single exchange, such as a DNS lookup. Lists show
+//! only some of these sockets, because few are open when a list is read.
 
 use super::Count;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ const UNLISTED: &str = "socket";
 /// [`Sockets::describe`]: crate::sockets::Sockets::describe
 const TO_SERVER: [&str; 2] = ["udp to ", "tcp to "];
 
-/// Adds a call's samples on unlisted sockets to those on brief connections to a server, if the call
-/// was seen on no connections other than those.
+/// Adds a call's samples on unlisted sockets to its samples on brief connections to a server, if
+/// the call was seen on no other connections.
 pub(super) fn merge(counts: &mut BTreeMap<(String, Option<String>), Count>) {
     let unlisted = |(_, object): &&(String, Option<String>)| object.as_deref() == Some(UNLISTED);
     let calls: Vec<String> = counts.keys().filter(unlisted).map(|(on, _)| on.clone()).collect();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many segments requests and replies take, and the state of a connection between them. The
-//! symbols are those of `turns`.
+//! Determines how many segments requests and replies take, and the state of a connection while no
+//! request is pending. The symbols are those of `turns`.
 
 use super::reading::{Asks, Reading, of_requests_and_replies};
 
-/// Maximum number of requests in flight.
+/// Maximum number of requests in flight on a connection with regular exchanges.
 const IN_FLIGHT: i64 = 3;
 /// Minimum number of exchanges from which `a` and `b` are determined.
 const EXCHANGES_MIN: u32 = 20;
@@ -14,15 +14,15 @@ pub(super) const SEGMENTS_MAX: u32 = 16;
 /// A connection on which requests and replies alternate.
 #[derive(Clone, Debug)]
 pub(super) struct Alternation {
-    /// Segments of a request, and of a reply.
+    /// Number of segments of a request.
     of_request: u32,
     of_reply: u32,
     pub(super) exchanges: u32,
     /// For each reading, `of_reply * (segments of requests) - of_request * (segments of replies)`,
     /// counted since the connection was opened.
     pub(super) differences: Vec<i64>,
-    /// Difference while no request is pending, or an upper bound on it: the minimum of all
-    /// readings, unless a reading shows that a request was pending there.
+    /// Difference while no request is pending, or an upper bound on it: the minimum of all readings
+    /// or, if acknowledgments show that a request was pending even then, less.
     pub(super) least: i64,
     most: i64,
     /// Minimum amount by which the difference exceeds `least` while a request is pending.
@@ -30,7 +30,8 @@ pub(super) struct Alternation {
 }
 
 impl Alternation {
-    /// Returns `None` if requests and replies do not alternate regularly in these readings.
+    /// Determines from `readings` how requests and replies alternate; `None` if they do not do so
+    /// regularly.
     pub(super) fn of(readings: &[Reading], asks: Asks) -> Option<Self> {
         let first = of_requests_and_replies(readings.first()?, asks);
         let since = |reading: &Reading| {
@@ -74,7 +75,7 @@ impl Alternation {
         })
     }
 
-    /// Returns the difference that one pending request makes.
+    /// Returns by how much one pending request increases the difference.
     fn one(&self) -> i64 {
         i64::from(self.of_request * self.of_reply)
     }
@@ -83,14 +84,15 @@ impl Alternation {
         self.most - self.least < self.pending
     }
 
-    /// Returns whether the difference is always that of no pending request.
+    /// Returns whether the difference is that of `idle` in all readings, so that no request was
+    /// pending.
     pub(super) fn is_at(&self, idle: Idle) -> bool {
         self.is_constant()
             && (self.of_request, self.of_reply) == (idle.of_request, idle.of_reply)
             && self.least == idle.difference
     }
 
-    /// Returns whether the difference is always that of one pending request.
+    /// Returns whether the difference is that of `idle` plus one pending request in all readings.
     pub(super) fn is_ahead_of(&self, idle: Idle) -> bool {
         self.is_constant()
             && (self.of_request, self.of_reply) == (idle.of_request, idle.of_reply)
@@ -107,8 +109,8 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Determines the state from all connections to one service. `None` if none of them was read in
-    /// both states, or if they did not begin alike.
+    /// Determines the state from all connections to one service. `None` if none of them was read
+    /// both with and without a pending request, or if they did not begin alike.
     pub(super) fn of(connections: &[Alternation]) -> Option<Self> {
         let varies = |one: &&Alternation| !one.is_constant();
         let first = connections.iter().find(varies)?;
@@ -127,8 +129,8 @@ impl Idle {
 }
 
 /// Returns the smallest difference at which a request of the program was certainly pending, because
-/// the server had not acknowledged it; `None` if no two readings show that. A connection that is
-/// being closed has unacknowledged data without a request, once.
+/// the server had not acknowledged it; `None` unless at least two readings show that, as one
+/// reading may be of a connection being closed, which has unacknowledged data without a request.
 fn least_proven(readings: &[Reading], differences: &[i64], asks: Asks) -> Option<i64> {
     let all = readings.iter().zip(differences).filter(|_| asks == Asks::Program);
     let mut proven: Vec<i64> =

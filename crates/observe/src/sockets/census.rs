@@ -14,15 +14,16 @@ type Addresses = (SocketAddr, SocketAddr);
 #[derive(Debug, Default)]
 pub(super) struct Census {
     /// Segments at the first and last read; the first value is 0 for connections that began later.
-    /// Connections that have no inode because they have been closed, or not accepted yet, differ in
-    /// their addresses only.
+    /// The key is the addresses, because a connection has no inode before it is accepted and after
+    /// it is closed.
     others: BTreeMap<Addresses, (u64, u64)>,
     /// Connections at the last read.
     listed: BTreeSet<Addresses>,
     /// Whether the watched processes have connections with other processes in this namespace, in
     /// which case each segment is counted at both ends.
     has_peers: bool,
-    /// Whether other processes opened connections of their own during the window.
+    /// Whether other processes opened connections among themselves or to other machines during the
+    /// window.
     has_strangers: bool,
 }
 

@@ -9,7 +9,8 @@ use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
 
-/// Number of descriptors above which a search of them is left out if nothing indicates a change.
+/// If the processes have at least this many descriptors, these are searched only if something
+/// indicates a change.
 const DESCRIPTORS_MANY: u64 = 512;
 
 impl Sockets {
@@ -20,8 +21,8 @@ impl Sockets {
         self.walking.end(began);
     }
 
-    /// Returns whether the processes have many descriptors, which are as many as at the last
-    /// search, and no socket was closed since.
+    /// Returns whether the processes have many descriptors, their number is the same as at the last
+    /// search, and no socket has been closed since.
     pub(super) fn has_same_descriptors(&mut self, root: &Root, pids: &[u32]) -> bool {
         self.closed == self.closed_at_walk
             && self.descriptors.are_unchanged(root, pids, DESCRIPTORS_MANY)
@@ -38,8 +39,9 @@ impl Sockets {
         })
     }
 
-    /// Returns whether a complete list lacks an observed connection that was open so far: its
-    /// descriptor may be that of another one now, so that their number is the same.
+    /// Returns whether a complete list lacks an observed connection that was open so far. Its
+    /// descriptor may have been reused for a new connection, which leaves the number of descriptors
+    /// unchanged.
     pub(super) fn lacks_connection(&self, listed: &[InetSocket]) -> bool {
         let listed: BTreeSet<u64> = listed.iter().map(|socket| socket.inode.into()).collect();
         let mut open = self.watched.with_inodes(SocketKind::Tcp);
@@ -65,7 +67,8 @@ impl Sockets {
         replaced.next().is_some() || self.owners.keys().any(is_unknown)
     }
 
-    /// Returns whether the TCP sockets were read in rotation in this window, not in each slice.
+    /// Returns whether the TCP sockets were read in rotation in this window, rather than all of
+    /// them in each slice.
     pub(crate) fn were_read_in_rotation(&self) -> bool {
         self.is_in_rotation
     }

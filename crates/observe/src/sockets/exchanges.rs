@@ -10,11 +10,11 @@ use linerate_record::why::SocketKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of times per window that sockets are listed because threads sleep on unknown
-/// ones.
+/// sockets.
 const LISTS_MAX: u32 = 20;
 
-/// Minimum number of sockets opened to the same address within the window for each of them to count
-/// as one of many that are opened for an exchange.
+/// Minimum number of sockets connected to the same server within the window that are described as
+/// one, without their local addresses.
 const MANY: usize = 3;
 
 /// Connected UDP sockets that were open only while a thread slept on them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of all sockets in the namespace. A socket that is missing from them was closed. A UDP
-//! socket or a listening TCP socket may not be found if it is looked up alone, because others may
-//! have the same address, and a TCP connection is looked up only when its turn comes.
+//! Lists of all sockets in the namespace. A socket that is missing from them was closed. Lookups of
+//! single sockets do not always show that: the kernel may find another UDP or listening TCP socket
+//! with the same address, and a TCP connection is looked up only when its turn comes.
 
 use super::watched::{State, state_of};
 use super::{Namespace, Sockets, TCP};
@@ -11,12 +11,13 @@ use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
 
-/// Number of consecutive lists from which a socket must be missing to count as closed. One is not
-/// enough, because the kernel may skip sockets if others are closed while it writes a long list.
+/// Number of consecutive lists from which a socket must be missing to count as closed. One list is
+/// not enough, because the kernel may skip sockets if others are closed while it writes a long
+/// list.
 const ABSENCES: u32 = 2;
 
 /// Returns the sockets of a protocol, and whether the list is complete; `None` if the kernel lists
-/// neither address family, as one without the module `udp_diag`.
+/// neither address family, as is the case without the module `udp_diag`.
 pub(super) fn list(network: &Network, protocol: InetProtocol) -> Option<(Vec<InetSocket>, bool)> {
     if protocol == InetProtocol::Tcp
         && let Ok(sockets) = network.tcp_sockets()
@@ -45,20 +46,21 @@ impl Sockets {
         }
     }
 
-    /// Adds a reading of all TCP sockets in /proc, which takes long with many.
+    /// Adds a reading of all TCP sockets in /proc, which takes long if there are many.
     pub(super) fn take_tcp_listed(&mut self, root: &Root, namespace: &Namespace, is_start: bool) {
         let began = self.tcp_listing.begin();
         self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
         self.tcp_listing.end(began);
     }
 
-    /// Returns whether an open UDP socket is known only from /proc, where it cannot be read alone.
+    /// Returns whether an open UDP socket is known only from /proc, where single sockets cannot be
+    /// read.
     pub(super) fn has_unqueried_udp(&self) -> bool {
         let udp = self.watched.of_kind(SocketKind::Udp);
         udp.filter(|one| !one.is_closed).any(|one| !one.can_be_queried())
     }
 
-    /// Adds the sockets of a list.
+    /// Adds a reading of all UDP sockets in a list.
     pub(super) fn take_udp(
         &mut self,
         (sockets, is_complete): (Vec<InetSocket>, bool),

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lower bound on the CPU time to receive or send a datagram: a tenth of the measured time.
 const DATAGRAM_NS: u64 = 100;
-/// Other processes' datagrams are neglected if they make up at most one in this many datagrams in
+/// Datagrams of other processes are neglected if they are at most one in `FEW` of all datagrams in
 /// the namespace.
 const FEW: u64 = 100;
 
-/// Maximum number of sockets whose owner is not known yet.
+/// Maximum number of sockets that may still turn out to belong to the program.
 const UNSURE_MAX: usize = 4096;
 
 /// Other programs' UDP sockets, and the processes that own them.
@@ -29,15 +29,16 @@ pub(crate) struct Neighbours {
     unknown: BTreeSet<u64>,
     /// Whether there were too many descriptors to find all owners.
     is_partial: bool,
-    /// Sockets of which it is not known yet whether they belong to the program, with the number of
-    /// searches of the program's descriptors before they were first listed.
+    /// Sockets that may still turn out to belong to the program, with the number of searches of the
+    /// program's descriptors before they were first listed.
     unsure: BTreeMap<u64, u32>,
     /// Number of unsure sockets that turned out to be the program's.
     claimed: u64,
     is_begun: bool,
     /// All sockets in the last two complete lists, the last one first.
     lists: [BTreeSet<u64>; 2],
-    /// Whether sockets have been unsure since an earlier window, and none was listed in this one.
+    /// Whether there are unsure sockets from an earlier window, and no list has been read in this
+    /// window.
     needs_list: bool,
 }
 
@@ -74,7 +75,7 @@ impl Neighbours {
         }
     }
 
-    /// Leaves out a socket that belongs to the program.
+    /// Removes a socket that belongs to the program.
     pub(super) fn leave_out(&mut self, inode: u64) {
         self.claimed += u64::from(self.unsure.remove(&inode).is_some());
         self.unknown.remove(&inode);
@@ -113,7 +114,7 @@ impl Neighbours {
         self.is_partial = read > most;
     }
 
-    /// Notes all UDP sockets of the namespace.
+    /// Records a complete list of the UDP sockets in the namespace.
     pub(super) fn note_list(&mut self, inodes: BTreeSet<u64>) {
         self.lists = [inodes, std::mem::take(&mut self.lists[0])];
         self.needs_list = false;
@@ -124,8 +125,8 @@ impl Neighbours {
         self.needs_list
     }
 
-    /// Begins the next window. Forgets sockets that have been closed: the kernel may leave out an
-    /// open one, but hardly ever from two consecutive lists.
+    /// Begins the next window. Forgets closed sockets, which are missing from two consecutive
+    /// lists: the kernel may leave an open socket out of one list, but hardly ever out of both.
     pub(super) fn begin_window(&mut self, root: &Root) {
         let Self { lists, .. } = self;
         if lists.iter().all(|list| !list.is_empty()) {

@@ -22,7 +22,7 @@ pub(super) struct Reading {
     pub(super) sent: u32,
     /// Whether the connection was being opened, and its SYN had no answer for 100 ms or longer.
     pub(super) is_opening: bool,
-    /// Whether that SYN was sent again.
+    /// Whether the SYN of a connection that was being opened was sent again.
     pub(super) is_syn_repeated: bool,
     pub(super) last: Last,
     /// Whether data was sent that the peer had not acknowledged yet. Neither its reply nor its next
@@ -31,7 +31,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// `clock_ms` is the length of the kernel's clock tick.
+    /// Creates a reading. `clock_ms` is the length of the kernel's clock tick.
     pub(super) fn new(tick: u32, tcp: &TcpInfo, clock_ms: f64) -> Self {
         Self {
             tick,
@@ -56,16 +56,17 @@ pub(super) enum Last {
     /// request carries the acknowledgment of the reply before it, so the request came last, unless
     /// the peer acknowledges replies in separate segments (pure ACKs).
     Either,
-    /// Data was received or sent less than 4 ms ago, or perhaps a little longer.
+    /// Data was received or sent less than 4 ms plus one clock tick ago.
     Now,
 }
 
 impl Last {
-    /// `clock_ms` is the length of the kernel's clock tick, in which it counts these times: data
-    /// that is `n` ticks old arrived between `n - 1` and `n + 1` ticks ago.
+    /// Determines the direction. `clock_ms` is the length of the clock tick in which the kernel
+    /// counts the age of data: data that is `n` ticks old arrived between `n - 1` and `n + 1` ticks
+    /// ago.
     pub(super) fn of(tcp: &TcpInfo, clock_ms: f64) -> Self {
-        /// Longest time that a program that keeps up takes from one read to the next. Data that
-        /// arrived longer ago was left waiting.
+        /// Longest time between two reads of a program that keeps up. Data that arrived before that
+        /// was left waiting.
         const AGO_MS: f64 = 4.0;
         let (received, sent) = (tcp.data_received_ms_ago, tcp.data_sent_ms_ago);
         let is_acknowledged = tcp.unacked == 0 && tcp.ack_received_ms_ago >= received;

@@ -11,11 +11,11 @@ use linerate_record::why::{RequestCounts, SocketKind};
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum ratio of the bytes that one end sends to those of the other. Beyond it, the connection
-/// carries a stream, not requests and replies.
+/// Maximum ratio of the bytes that one end sends to those that the other end sends. Beyond it, the
+/// connection carries a stream, not requests and replies.
 const ONE_WAY: u64 = 1000;
 
-/// Requests without a reply in one reading of all connections.
+/// Pending requests in one reading of all connections.
 #[derive(Clone, Debug, Default)]
 struct Pending {
     is_read: bool,
@@ -26,18 +26,18 @@ struct Pending {
     at_servers: BTreeSet<String>,
     /// Number of connections on which the program is waiting for a server.
     awaiting: u32,
-    /// Whether one of these connections is still being opened.
+    /// Whether a connection to a server is still being opened.
     is_opening: bool,
 }
 
-/// Requests of all connections.
+/// Requests on all of the program's connections.
 #[derive(Debug, Default)]
 struct Requests {
     /// Pending requests, by reading number.
     readings: BTreeMap<u32, Pending>,
     connections: u64,
-    /// Number of connections that no reading shows to wait or not, accepted ones and those to
-    /// servers.
+    /// Number of connections whose readings do not show whether a request was pending: accepted
+    /// connections, and connections to servers.
     undetermined: [u64; 2],
     /// Number of accepted connections whose exchanges are regular.
     regular: u64,
@@ -51,10 +51,10 @@ struct Requests {
     in_rotation: Option<[Side; 2]>,
 }
 
-/// Returns the requests on a program's connections over a window of `elapsed_s`. If none of those
-/// that it accepted shows whether its client waits, the error is their number. `looks` are the
-/// readings in which all connections were searched for. `is_in_rotation` is whether the other
-/// readings cover only some of the connections.
+/// Returns the requests on a program's connections over a window of `elapsed_s`. If none of the
+/// connections that it accepted shows whether its client is waiting, the error is their number.
+/// `looks` are the readings in which all connections were searched for. `is_in_rotation` is whether
+/// the other readings cover only some of the connections.
 pub(super) fn requests<'a>(
     sockets: impl Iterator<Item = &'a Watched>,
     looks: &BTreeSet<u32>,
@@ -111,8 +111,8 @@ fn asks(is_accepted: bool) -> Asks {
     if is_accepted { Asks::Peer } else { Asks::Program }
 }
 
-/// A service of this program or of another: who accepted the connection, and the address (or the
-/// local port of connections that the program accepted).
+/// A service of the program or of a server: whether the program accepted the connection, and its
+/// local port in that case, otherwise the address of the server.
 type Service = (bool, String);
 
 fn service(socket: &Watched, is_accepted: bool) -> Service {
@@ -121,7 +121,7 @@ fn service(socket: &Watched, is_accepted: bool) -> Service {
     (is_accepted, address.unwrap_or_default())
 }
 
-/// Returns the state of each service's connections without a pending request, where it is known.
+/// Returns the state of each service's connections while no request is pending; `None` if unknown.
 fn idle_states<'a>(
     connections: impl Iterator<Item = &'a Watched>,
     is_accepted: impl Fn(&Watched) -> bool,
@@ -136,7 +136,7 @@ fn idle_states<'a>(
     services.into_iter().map(|(service, all)| (service, Idle::of(&all))).collect()
 }
 
-/// Returns whether most of these connections began and ended within the window.
+/// Returns whether at least half of the connections began and ended within the window.
 fn are_brief<'a>(
     connections: impl Iterator<Item = &'a &'a Watched>,
     looks: &BTreeSet<u32>,
@@ -172,9 +172,9 @@ impl Requests {
         }
     }
 
-    /// Restricts the readings to `looks`. In between, brief connections are read only if they
-    /// outlast the slice in which they were found, and those are the ones with the longest waits.
-    /// If none was found by a search, no client was waiting.
+    /// Restricts the readings to `looks`. In other readings, the only brief connections are those
+    /// that outlast the slice in which they were found, which are the ones with the longest waits.
+    /// If a search found none, no client was waiting.
     fn restrict_to(&mut self, looks: &BTreeSet<u32>) {
         // Those that the program opened may last.
         self.in_rotation = self.in_rotation.take().map(|[_, opened]| [Side::default(), opened]);
@@ -184,8 +184,8 @@ impl Requests {
         }
     }
 
-    /// `looks` are the readings in which brief connections to servers were searched for; `None` if
-    /// each reading covers the connections to servers.
+    /// Returns the counts over the window. `looks` are the readings in which brief connections to
+    /// servers were searched for; `None` if each reading covers the connections to servers.
     fn counts(
         mut self,
         silent: u64,
@@ -249,7 +249,7 @@ impl Requests {
         const METHOD: &str = "pending requests (sampled) / requests per second (Little's law)";
         const SEED: u64 = 0x7265_706c;
         if self.exchanges == 0 {
-            let why = "no connection has exchanges of a fixed number of segments";
+            let why = "on no connection do requests and replies take a fixed number of segments";
             return Figure::absent("s", Tier::Sw, METHOD, why);
         }
         let (pending, all): (Vec<f64>, Vec<f64>) = self

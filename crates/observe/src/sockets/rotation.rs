@@ -10,10 +10,10 @@ use super::watched::Watched;
 pub(super) struct Side {
     /// Number of readings of a connection.
     readings: u64,
-    /// Number of these readings in which a request was pending.
+    /// Number of readings in which a request was pending.
     pending: u64,
-    /// Numbers of the first and last reading of each connection; `None` if it was open before the
-    /// window or after it.
+    /// Numbers of the first and last reading of each connection; the first is `None` if the
+    /// connection was open before the window, the last if it was still open after the window.
     open: Vec<(Option<u32>, Option<u32>)>,
 }
 

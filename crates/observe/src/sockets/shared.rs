@@ -26,8 +26,9 @@ impl Sockets {
     }
 }
 
-/// Returns the process whose busiest thread demands most CPU time. If the `owner` demands hardly
-/// less, returns the process that idles least, and the owner if that makes no difference either.
+/// Returns the process whose busiest thread demands the most CPU time. Among processes that demand
+/// about as much as the `owner`, returns the one that idles least, or the owner if the others idle
+/// about as much.
 fn server(owner: u32, sharers: &[u32], threads: &[ThreadActivity]) -> u32 {
     let of = |pid: u32| threads.iter().filter(move |thread| thread.pid == pid);
     let demand = |pid| of(pid).map(ThreadActivity::demand).fold(0.0, f64::max);
@@ -59,7 +60,8 @@ fn server(owner: u32, sharers: &[u32], threads: &[ThreadActivity]) -> u32 {
     }
 }
 
-/// Difference in idle time, as a fraction of the window, that matters: twice the sampling error.
+/// Minimum difference in idle time, as a fraction of the window, for the process that idles less to
+/// be preferred: twice the sampling error.
 const IDLES: f64 = 0.1;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The watched sockets, by inode. With ten thousand connections, a walk over all of them takes as
-//! long as all other readings of a slice, so that sockets are found by kind, and traffic is summed
-//! as it is read.
+//! long as all other readings of a slice. Sockets are therefore indexed by kind, and traffic is
+//! summed as it is read.
 
 use super::watched::{State, Watched};
 use linerate_record::why::SocketKind;
@@ -11,7 +11,7 @@ use std::ops::{Bound, Deref};
 /// A socket: its kind and inode.
 type Key = (SocketKind, u64);
 
-/// The sockets.
+/// The watched sockets, by inode and by kind.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     all: BTreeMap<u64, Watched>,
@@ -19,7 +19,7 @@ pub(super) struct Table {
     by_kind: BTreeSet<Key>,
     /// Segments and bytes of all TCP connections since the window began.
     traffic: (u64, u64),
-    /// Last socket that was read in rotation, by the first of the kinds that take turns.
+    /// Last socket that was read in rotation, by the first of the kinds in that rotation.
     turns: BTreeMap<SocketKind, Key>,
 }
 
@@ -57,7 +57,7 @@ impl Table {
         self.add(before, now);
     }
 
-    /// Replaces a connection's traffic by its current one in the sum.
+    /// Replaces, in the sum, a connection's traffic `before` with its traffic `now`.
     fn add(&mut self, before: (u64, u64), now: (u64, u64)) {
         let (segments, bytes) = self.traffic;
         self.traffic =
@@ -86,8 +86,8 @@ impl Table {
         self.traffic
     }
 
-    /// Chooses up to `most` of the sockets of these kinds, which must be neighbours in the order of
-    /// kinds, that `is_wanted` selects, in rotation.
+    /// Chooses, in rotation, up to `most` of the sockets of the given kinds that `is_wanted`
+    /// selects. The kinds must be consecutive in the order of kinds.
     pub(super) fn turn(
         &mut self,
         kinds: &[SocketKind],
@@ -141,14 +141,14 @@ impl Table {
         self.traffic = (0, 0);
     }
 
-    /// Begins the window with the last readings, which remain readings of it.
+    /// Begins the window with the last readings, which count as readings of the window.
     pub(super) fn begin_with_last(&mut self) {
         self.all.values_mut().for_each(Watched::begin_with_last);
         self.traffic = (0, 0);
     }
 }
 
-/// Returns the segments and bytes of a TCP connection; none of another socket.
+/// Returns the segments and bytes of a TCP connection; zero for other sockets.
 fn traffic(watched: &Watched) -> (u64, u64) {
     if watched.kind == SocketKind::Tcp { watched.traffic() } else { (0, 0) }
 }

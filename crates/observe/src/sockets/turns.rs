@@ -47,9 +47,9 @@ use super::reading::{Asks, Last, Reading, of_requests_and_replies};
 pub(super) struct Turn {
     /// Reading number.
     pub(super) tick: u32,
-    /// Whether a request had no reply.
+    /// Whether a request was pending, that is, had no reply yet.
     pub(super) is_pending: bool,
-    /// Whether the request had waited for 4 ms or longer.
+    /// Whether the pending request had been waiting for 4 ms or longer.
     pub(super) is_late: bool,
 }
 
@@ -59,7 +59,8 @@ pub(super) struct Turns {
     pub(super) all: Vec<Turn>,
     /// Number of exchanges; `None` if requests and replies do not alternate in a regular manner.
     pub(super) exchanges: Option<u32>,
-    /// Whether the readings show the state at all. If not, no turn counts as pending.
+    /// Whether the readings show in which of them a request was pending. If not, none counts as
+    /// pending.
     pub(super) is_known: bool,
 }
 
@@ -86,7 +87,7 @@ impl Turns {
         })
     }
 
-    /// Returns the fraction of readings in which a request had no reply.
+    /// Returns the fraction of readings in which a request was pending.
     pub(super) fn share(&self) -> f64 {
         let pending = self.all.iter().filter(|turn| turn.is_pending).count();
         pending as f64 / self.all.len().max(1) as f64
@@ -122,8 +123,9 @@ fn by_segments(
     })
 }
 
-/// Returns whether a request was pending in all readings, given that one was pending in all or in
-/// none; `None` if they do not show that. If a reply came last in any reading, none was pending.
+/// Returns whether a request was pending in all readings, given that one was pending in all of them
+/// or in none; `None` if they do not show which. If a reply came last in any reading, none was
+/// pending.
 fn is_always_pending(readings: &[Reading], asks: Asks, sends_pure_acks: bool) -> Option<bool> {
     let (request, reply) = match asks {
         Asks::Peer => (Last::Received, Last::Sent),
@@ -154,8 +156,8 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
     /// Minimum number of segments from the busier end for the connection to count as one-way;
     /// large requests or replies have fewer.
     const SEGMENTS: u32 = 10;
-    /// Minimum ratio of these segments to those from the other end; higher than with large requests
-    /// or replies.
+    /// Minimum ratio of the segments from the busier end to those from the other end; large
+    /// requests or replies have a lower ratio.
     const RATIO: u32 = 20;
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return false };
     let received = last.received.wrapping_sub(first.received);
@@ -164,7 +166,8 @@ pub(super) fn is_one_way(readings: &[Reading]) -> bool {
 }
 
 /// Returns whether the last data was a request rather than a reply, judging by the times of the
-/// last segments; `None` if both are of the same clock tick, and acknowledgments do not show it.
+/// last segments; `None` if the last segments of both directions are from the same clock tick, and
+/// acknowledgments do not show their order.
 fn is_last(reading: &Reading, asks: Asks, sends_pure_acks: bool) -> Option<bool> {
     let (asked, answered) = of_requests_and_replies(reading, asks);
     // Before the first request, the times are those of connection establishment. A program that is

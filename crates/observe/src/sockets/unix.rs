@@ -8,10 +8,10 @@ use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::BTreeMap;
 
 /// Number of consecutive lists from which a socket must be missing to count as closed. The kernel
-/// may leave out an open one if others are closed while it writes a list.
+/// may leave out an open socket if others are closed while it writes a list.
 const ABSENCES: u32 = 2;
 
-/// The sockets, by inode.
+/// The observed Unix domain sockets, by inode.
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {
     watched: BTreeMap<u64, Watched>,
@@ -22,7 +22,7 @@ pub(super) struct UnixSockets {
 #[derive(Debug)]
 struct Watched {
     last: UnixSocket,
-    /// Name of the server to which this socket is connected.
+    /// Name of the server's socket if this is the client's end of a connection.
     server: Option<String>,
     /// Number of lists in a row in which the socket was missing.
     absences: u32,
@@ -58,7 +58,7 @@ impl UnixSockets {
         self.watched.is_empty()
     }
 
-    /// Returns whether this socket is observed.
+    /// Returns whether the socket with this inode is observed.
     pub(super) fn has(&self, inode: u64) -> bool {
         self.watched.contains_key(&inode)
     }

@@ -183,7 +183,7 @@ impl Watched {
         self.last.inet.as_ref().map(|socket| socket.local.port())
     }
 
-    /// Returns whether the kernel can be asked about this socket alone.
+    /// Returns whether the kernel can be queried about this socket alone.
     pub(super) fn can_be_queried(&self) -> bool {
         self.last.inet.as_ref().is_some_and(InetSocket::can_be_queried)
     }
@@ -213,7 +213,7 @@ impl Watched {
         self.peer_window_max = None;
     }
 
-    /// Begins the window with the last reading, which remains one of its readings.
+    /// Begins the window with the last reading, which counts as a reading of the window.
     pub(super) fn begin_with_last(&mut self) {
         self.first = Some(self.last.clone());
     }
@@ -288,8 +288,8 @@ impl Watched {
     }
 
     /// Returns, for each reading, whether a request was pending. `asks` is the end that sends
-    /// requests, and `idle` is the state of connections to the same service without a pending one,
-    /// if known.
+    /// requests, and `idle` is the state of connections to the same service while no request is
+    /// pending, if known.
     pub(super) fn turns(&self, asks: Asks, idle: Option<Idle>) -> Turns {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
         let now = of(&self.last).unwrap_or_default();
@@ -302,14 +302,15 @@ impl Watched {
     }
 
     /// Returns the fraction of readings in which the program had not replied to the peer; `None` if
-    /// they do not show it.
+    /// the readings do not show it.
     fn unanswered_share(&self) -> Option<f64> {
         let turns = self.turns(Asks::Peer, None);
         turns.is_known.then(|| turns.share())
     }
 
-    /// Returns the readings in which a SYN had no answer. If the server answers other connections,
-    /// it may just be far away: `is_answering`; then, only SYNs that were sent again count.
+    /// Returns the readings in which a SYN had no answer. If the server answers on other
+    /// connections (`is_answering`), it may just be far away, so only SYNs that were sent again
+    /// count.
     pub(super) fn openings(&self, is_answering: bool) -> impl Iterator<Item = u32> {
         let has_none = move |reading: &&Reading| {
             if is_answering { reading.is_syn_repeated } else { reading.is_opening }

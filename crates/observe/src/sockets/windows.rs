@@ -11,8 +11,8 @@ use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Sockets {
-    /// Begins the first window: what the sockets counted since [`Sockets::look`] found them is not
-    /// in it. Searches no descriptors, since that may take long.
+    /// Begins the first window, which excludes what the sockets have counted since
+    /// [`Sockets::look`] found them. Does not search the descriptors, since that may take long.
     pub(crate) fn restart(&mut self, root: &Root, namespace: &Namespace) {
         self.watched.begin_window();
         self.census.begin_window();

@@ -9,14 +9,15 @@ use linerate_machine::Root;
 use linerate_record::why::SocketKind;
 use std::collections::BTreeSet;
 
-/// Offset of the transmit ring in the mapping of an XDP socket (XDP_PGOFF_TX_RING). The rings of
-/// its buffers are further on; other sockets are mapped at 0.
+/// Offset of the transmit ring in the mapping of an XDP socket (XDP_PGOFF_TX_RING). The offsets of
+/// the rings for its buffers are higher; other sockets are mapped at 0.
 const TRANSMIT_RING: u64 = 0x8000_0000;
 
 impl Sockets {
     /// Adds a reading of the XDP sockets. A kernel without the module `xdp_diag` does not list
-    /// them; those of the processes then show in their memory, without interface and drops. Reading
-    /// that delays a process that maps memory, so it is done at the ends of the window only.
+    /// them. The processes' sockets are then found in their memory mappings, without interface and
+    /// drops. Reading the mappings delays a process that maps memory, so they are read only at the
+    /// ends of the window.
     pub(super) fn read_xdp(&mut self, root: &Root, namespace: &Namespace, moment: Moment) {
         if !has_xdp(&root.text(&namespace.file("protocols")).unwrap_or_default()) {
             return;

@@ -12,8 +12,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the field as a number; 0 if the record is too short. Unsigned fields of 8 bytes keep
-    /// their bits.
+    /// Returns the field as a number; 0 if the record is too short, or if the field does not have
+    /// 1, 2, 4 or 8 bytes. Unsigned fields of 8 bytes are reinterpreted as signed.
     pub(super) fn number(self, record: &[u8]) -> i64 {
         let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
             return 0;
@@ -30,7 +30,7 @@ impl Field {
         }
     }
 
-    /// Returns the field as a NUL-terminated string.
+    /// Returns the text in the field, up to the first NUL.
     pub(super) fn text(self, record: &[u8]) -> String {
         let bytes = record.get(self.offset..self.offset + self.bytes).unwrap_or_default();
         let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();

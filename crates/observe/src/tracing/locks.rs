@@ -119,7 +119,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Begins the window. A wait that is under way counts in full.
+    /// Begins the window. A wait that is in progress counts in full.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.end_slice(now_ns);
         self.threads.iter_mut().for_each(|thread| thread.waits.ns = 0);

@@ -53,7 +53,7 @@ impl Counted {
 /// Number of events per slice up to which every slice is counted. At 0.5 us per event and with
 /// slices of 0.1 s, the limit is 0.25 % of a CPU.
 const LIMIT: u64 = 500;
-/// Size of a ring.
+/// Size of a ring, in bytes.
 const RING_BYTES: usize = 32 << 10;
 /// Maximum number of field values to list.
 const MAX_VALUES: usize = 10;

@@ -31,7 +31,7 @@ pub(super) enum What {
     Gap,
 }
 
-/// A waiting thread.
+/// A thread that is waiting for a CPU.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     cpu: u32,

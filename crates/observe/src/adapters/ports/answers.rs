@@ -19,7 +19,7 @@ pub(super) struct Counters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) counters: Counters,
-    /// Whether all ports' drivers count missed packets.
+    /// Whether every port's driver counts missed packets.
     pub(super) is_missed_known: bool,
 }
 
@@ -40,7 +40,8 @@ impl Totals {
 }
 
 impl Counters {
-    /// Returns whether the counter of received, sent or missed packets or of bytes decreased.
+    /// Returns whether a count of packets (received, sent or missed) or bytes is lower than in
+    /// `before`.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.received < before.received
             || self.sent < before.sent

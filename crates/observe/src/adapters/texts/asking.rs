@@ -65,7 +65,7 @@ pub(super) fn ask(
     }
 }
 
-/// Reads up to `end`, or until the connection is closed.
+/// Reads a reply up to `end` or, without one, until the connection is closed.
 fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<String, String>> {
     let until_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
     let mut bytes = Vec::new();

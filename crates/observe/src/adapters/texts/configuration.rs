@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds, in the configuration files of a program, where its counters are. Because the program
-//! chooses the paths of these files, only regular files are read, up to a maximum size.
+//! Finds, in the configuration files of a program, where it exports its counters. Because the
+//! program chooses the paths of these files, only regular files are read, up to a maximum size.
 
 use crate::adapters::listening::seen_by;
 use crate::target::stat_of;
@@ -51,8 +51,8 @@ pub(super) fn named_paths(
     Some(texts.iter().flat_map(|text| paths_in(text, directive)).collect())
 }
 
-/// Returns a process, and its parent if that is the same program. The process title of a worker may
-/// replace its command line, and its root may be another directory.
+/// Returns a process, and its parent if both run the same program. A worker may have overwritten
+/// its command line with a process title, and changed its root directory.
 fn with_parent(root: &Root, pid: u32) -> impl Iterator<Item = u32> {
     let stat = stat_of(root, pid);
     let is_same = |parent: &u32| {
@@ -83,7 +83,7 @@ fn texts_of(root: &Root, pid: u32, option: &str) -> Vec<String> {
     files.take(FILES_MAX).filter_map(|file| short(root, &file)).collect()
 }
 
-/// Returns the text of a regular file; `None` for any other file, and for a long one.
+/// Returns the text of a regular file of at most [`FILE_MAX`] bytes; `None` for any other file.
 fn short(root: &Root, file: &str) -> Option<String> {
     let file = open_regular_file(root.path(file)).ok()?;
     let mut text = String::new();

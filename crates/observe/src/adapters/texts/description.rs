@@ -16,7 +16,7 @@ pub(super) struct Description {
     pub(super) transport: Transport,
     pub(super) question: String,
     pub(super) format: Format,
-    /// Whether the program counts our queries too.
+    /// Whether the program's counts include our queries.
     #[serde(default)]
     pub(super) counts_questions: bool,
     pub(super) received: Option<Field>,
@@ -59,9 +59,9 @@ pub(super) enum Format {
     #[serde(rename = "text")]
     Text,
     /// Like `Text`, with rows that begin with the name of an interface, its number and its state.
-    /// Received, sent and missed packets and bytes are those of the interfaces that do not belong
-    /// to other ones: left out are interfaces whose name is a word of `upper` with a number, or
-    /// contains a word of `containing`, and `NAME.NUMBER` if there is an interface `NAME`.
+    /// Counts only the lowest interfaces, those that are not built on others. Left out are
+    /// interfaces whose name is a word of `upper` with a number, or contains a word of
+    /// `containing`, and `NAME.NUMBER` if there is an interface `NAME`.
     #[serde(rename = "interfaces")]
     Interfaces { upper: Vec<String>, containing: Vec<String> },
     /// Like `Text`, in the `result` member of a JSON object.

@@ -22,7 +22,7 @@ impl Counters {
         main.iter().all(Option::is_none) && self.others.is_empty()
     }
 
-    /// Returns whether a main counter decreased or disappeared.
+    /// Returns whether a counter of packets or bytes (`others` excluded) decreased or disappeared.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         let pairs = [
             (self.received, before.received),
@@ -86,7 +86,7 @@ fn number_after(text: &str, field: &Field) -> Option<u64> {
     sum(numbers)
 }
 
-/// Returns the lines of the interfaces that do not belong to other ones.
+/// Returns the lines of the lowest interfaces, those that are not built on others.
 fn of_lowest(text: &str, upper: &[String], containing: &[String]) -> String {
     let interfaces: BTreeSet<&str> = text.lines().filter_map(interface_of).collect();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

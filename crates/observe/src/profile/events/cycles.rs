@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many cycles there are in a second of CPU time.
+//! Measures how many cycles a second of CPU time has.
 
 use linerate_linux::perf::{self, Request, Target};
 use linerate_linux::thread_cpu_time_ns;
 use std::hint::black_box;
 
-/// CPU time of the measurement. The CPU's frequency has already risen by then, because the cost of
-/// a sample was measured before.
+/// CPU time that the measurement takes, in nanoseconds. The CPU has raised its frequency by then,
+/// because the cost of a sample is measured first.
 const NS: u64 = 2_000_000;
 
-/// Counts an event in this thread for 2 ms of CPU time; returns its number per second. `None` if it
-/// is not counted.
+/// Counts an event in this thread for 2 ms of CPU time, and returns its rate per second; `None` if
+/// it cannot be counted or occurs less than a million times per second.
 pub(super) fn per_second(request: Request) -> Option<f64> {
-    /// Iterations between two reads of the clock, each a system call: enough that hardly any time
-    /// is spent in the kernel, where the event may not count.
+    /// Iterations between two reads of the clock, which are system calls: enough iterations that
+    /// the time in the kernel, where the event may not count, is negligible.
     const STEPS: u32 = 20_000;
     let request = Request { inherit: false, disabled: false, ..request };
     let event = perf::open(&request, Target::CurrentThread, None).ok()?;

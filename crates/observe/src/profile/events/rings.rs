@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sizes of the rings.
 //!
-//! What an unprivileged user may lock is one sum over all rings: kernel.perf_event_mlock_kb for
-//! each online CPU, plus RLIMIT_MEMLOCK. If each ring took as much as is left, the last CPUs would
-//! get none, or too little to hold their samples until they are read. All rings therefore have the
-//! same size, the largest that the sum allows.
+//! The kernel limits the memory that an unprivileged user may lock for all rings together: to
+//! kernel.perf_event_mlock_kb for each online CPU, plus RLIMIT_MEMLOCK. If each ring took as much
+//! as is left, the last CPUs would get no ring, or one too small to hold their samples until they
+//! are read. All rings therefore have the same size, the largest that the limit allows.
 
 use std::io;
 

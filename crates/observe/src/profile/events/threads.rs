@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The threads to sample, and those that are not.
+//! Lists the threads to sample, and reports those that are not sampled.
 
 use crate::procfs::task::Stat;
 use linerate_linux::perf::OpenError;

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Since Go 1.26, the start of the code is only in the module's description, which refers to this
-//! table in its first word. In position-independent programs, it consists of relocations.
+//! table in its first word. In position-independent programs, the description consists of
+//! relocations.
 
 use super::read_at;
 use object::{Endian, Endianness};
@@ -33,14 +34,14 @@ const TABLES: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 const MODULES: [&str; 4] = [".go.module", ".noptrdata", ".data.rel.ro", ".data"];
 const RELOCATIONS: [&str; 2] = [".rela", ".rela.dyn"];
 const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
-/// Maximum size of what is read at once, in bytes.
+/// Maximum number of bytes to read at once.
 const MOST_BYTES: u64 = 32 << 20;
 const HEADER_BYTES: u64 = 72;
-/// Words of the module's description at which the lowest address, the highest address and the start
-/// of the code are.
+/// Indices of the words of the module's description that hold the lowest address, the highest
+/// address and the start of the code.
 const MODULE_WORDS: [u64; 3] = [20, 21, 22];
 
-/// A function.
+/// A function of a Go program: its code, and the location of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GoFunction {
     pub(super) start: u64,

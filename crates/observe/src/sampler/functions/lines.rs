@@ -38,8 +38,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads the source lines of these addresses, before relocation. Addresses without a line are
-    /// left out.
+    /// Reads the source lines of `addresses`, as they are before relocation. Addresses without a
+    /// line are left out.
     ///
     /// # Errors
     /// Returns the reason if the file has no usable line tables.
@@ -62,7 +62,7 @@ impl Lines {
         }
     }
 
-    /// Returns the source line of an address that was asked for, if it has one.
+    /// Returns the source line of an address passed to [`Self::read`], if it has one.
     pub(crate) fn of(&self, address: u64) -> Option<SourceLine> {
         let (file, line) = *self.found.get(&address)?;
         Some(SourceLine { file: self.files.get(file)?.clone(), line })
@@ -149,13 +149,13 @@ impl Search {
         Ok(())
     }
 
-    /// Returns whether an address without a line is in this range.
+    /// Returns whether an address whose line has not been found is in this range.
     fn is_missing(&self, begin: u64, end: u64) -> bool {
         self.wanted.range(begin..end).any(|(_, line)| line.is_none())
     }
 
-    /// Reads the lines of a unit if it contains an address without one. Returns the number of bytes
-    /// read before the line program. Units that cannot be read are skipped.
+    /// Reads the lines of a unit if it contains an address whose line has not been found. Returns
+    /// the number of bytes read before the line program. Units that cannot be read are skipped.
     fn unit(&mut self, header: UnitHeader<Bytes>) -> gimli::Result<u64> {
         let has_code = matches!(
             header.type_(),
@@ -180,8 +180,8 @@ impl Search {
         Ok(read)
     }
 
-    /// Returns whether the ranges of a unit contain an address without a line. The ranges of a unit
-    /// that declares none are those of its line program.
+    /// Returns whether a unit contains an address whose line has not been found. A unit with a line
+    /// program but without ranges may contain any address.
     fn is_wanted(&self, unit: &Unit<Bytes>) -> bool {
         let Ok(mut ranges) = self.dwarf.unit_ranges(unit) else { return false };
         let mut has_ranges = false;
@@ -194,7 +194,7 @@ impl Search {
         !has_ranges && unit.line_program.is_some()
     }
 
-    /// Runs the line program of a unit. A row holds up to the address of the next row.
+    /// Runs the line program of a unit. A row applies up to the address of the next row.
     fn rows(&mut self, mut unit: Unit<Bytes>) -> gimli::Result<()> {
         let Some(program) = unit.line_program.take() else { return Ok(()) };
         let mut files = HashMap::<u64, Option<usize>>::new();

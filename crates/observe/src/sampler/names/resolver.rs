@@ -33,7 +33,7 @@ const ANONYMOUS: &str = "[anon]";
 pub(crate) struct Names {
     /// Code without function names, and the reason.
     pub unread: Vec<Unread>,
-    /// Whether kernel code was sampled, and the kernel hides the names of all of it.
+    /// Whether kernel code was sampled, but the kernel hides all of its names.
     pub hides_kernel: bool,
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
@@ -208,8 +208,8 @@ impl Resolver {
     }
 }
 
-/// Returns the address whose function names a code location of `grain` bytes. This is the last byte
-/// of the location, because the function that covers most of the location contains it.
+/// Returns the address at which the function of a code location of `grain` bytes is looked up. This
+/// is the last byte of the location, which is in the function that covers most of the location.
 pub(super) fn last_byte(spot: u64, grain: u64) -> u64 {
     spot.saturating_add(grain - 1)
 }

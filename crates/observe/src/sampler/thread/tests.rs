@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples a thread that switches all the time, because it and another thread wake each other.
+//! Samples a thread that is switched in and out constantly, because it and another thread wake each
+//! other.
 
 use super::recent;
 use crate::procfs::task::SchedStat;

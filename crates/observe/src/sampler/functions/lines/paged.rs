@@ -14,12 +14,12 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 const PAGE_BYTES: usize = 16 << 10;
-/// Number of pages in the cache. A page replaces the one with the same remainder.
+/// Number of pages in the cache. A page is kept in the slot with its number modulo `SLOTS`.
 const SLOTS: usize = 256;
-/// Number of bytes in which the end of a string is searched for at once.
+/// Number of bytes read at a time to find the end of a string.
 const FIND_BYTES: usize = 64;
 
-/// A file with a cache, and a limit of the number of bytes read through it.
+/// A file with a cache, and a limit on the number of bytes read through it.
 pub(super) struct Source {
     file: File,
     pages: RefCell<Vec<Option<Page>>>,
@@ -39,7 +39,7 @@ impl Source {
     }
 
     /// Sets how many bytes may be read from now on, including those that come from the cache.
-    /// Reading more is an error, so that damaged tables cannot take long.
+    /// Reading more is an error, so that reading damaged tables cannot take long.
     pub(super) fn allow(&self, bytes: u64) {
         self.left.set(bytes);
     }
