@@ -27,8 +27,9 @@ pub enum Wait {
     Unknown,
 }
 
-/// A thread in io_getevents waits for reads and writes of files, or has no work: threads for
-/// asynchronous I/O sleep there until another thread submits some.
+/// Calls that wait for another thread or process. A thread in io_getevents waits for file reads and
+/// writes, or has no work: threads for asynchronous I/O sleep there until another thread submits
+/// requests.
 const THREAD: &[&str] = &[
     "futex",
     "futex_wait",

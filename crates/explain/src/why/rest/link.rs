@@ -58,7 +58,7 @@ pub(in super::super) fn full_link(facts: &Facts<'_>) -> Option<String> {
 
 /// Returns the speed of an interface's link in bits per second, if it limits the interface.
 fn speed(interface: &InterfaceCounts) -> Option<f64> {
-    /// Slower links are rather wrong values.
+    /// Minimum speed in bits per second; lower values are probably wrong.
     const LEAST: f64 = 100e6;
     let driver = interface.driver.as_deref()?;
     let is_virtual = interface.name == "lo" || VIRTUAL.contains(&driver);
