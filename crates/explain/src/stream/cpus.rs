@@ -95,8 +95,9 @@ impl Facts<'_> {
     }
 
     /// Returns the demand of both sides. On one machine, and if the two ends of a connection take
-    /// turns, one of them runs while the other waits for it, so their times are added. Two machines
-    /// that stream work at the same time.
+    /// turns, one of them runs while the other waits for it, so their times are added. On two
+    /// machines, the ends of a stream work at the same time, so the demand of the busier side
+    /// counts.
     pub(super) fn both_demand(&self) -> Option<f64> {
         let demand = self.demand()?;
         if !self.is_local() && self.report.mode != StreamMode::Request {

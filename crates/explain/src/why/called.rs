@@ -16,8 +16,8 @@ pub(super) struct Purpose {
     pub(super) does: &'static str,
     /// How to avoid the calls.
     pub(super) fix: &'static str,
-    /// CPU time of one of these calls relative to a call that passes a packet: lowest, most likely,
-    /// highest.
+    /// CPU time of one call for this purpose, relative to that of a call that passes a packet:
+    /// lowest, most likely, highest.
     pub(super) weight: [f64; 3],
 }
 
@@ -139,7 +139,7 @@ pub(super) struct Called {
     pub(super) share: f64,
 }
 
-/// Returns how often the observed threads made a system call; 0 if it is not among those listed.
+/// Returns how often the observed threads made a system call; 0 if the call is not listed.
 pub(super) fn count(facts: &Facts<'_>, name: &str) -> u64 {
     let of_call = |event: &&KernelEvent| {
         let filter = event.filter.as_deref().and_then(|filter| filter.strip_prefix("call "));

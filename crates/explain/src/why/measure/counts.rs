@@ -257,7 +257,7 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
 }
 
 /// CPU time of threads that ended, in CPUs, below which none are assumed to have ended: 0.03 to
-/// 0.06 CPUs were counted for programs without such threads.
+/// 0.06 CPUs were counted for programs in which no thread ended.
 pub(super) const ENDED: f64 = 0.1;
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,

@@ -23,9 +23,9 @@ pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     Some(passive?.max(active?))
 }
 
-/// Like [`opened`], if these connections may be the program's: it has a listening socket, or
-/// connections that do not outlast the window, and it made enough system calls and spent enough
-/// time in the kernel to set them up. `None` otherwise, because other programs opened them.
+/// Like [`opened`], but only if the connections may be the program's: the program has a listening
+/// socket, or connections that do not outlast the window, and it made enough system calls and spent
+/// enough time in the kernel to set them up. `None` otherwise, because other programs opened them.
 pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
     /// Minimum number of system calls per connection: accept or connect, and close.
     const CALLS: u64 = 2;

@@ -318,9 +318,9 @@ fn are_lasting(facts: &Facts<'_>) -> bool {
     opened as f64 <= OPENED * facts.elapsed() || !may_have_opened(facts)
 }
 
-/// Returns the fraction of an interface's packets that its tc filters dropped. The low end assumes
-/// that the program's part of them is the same as of the packets that passed, the high end that all
-/// were the program's.
+/// Returns the fraction of an interface's packets that its tc filters dropped. For the low end, the
+/// program's share of the dropped packets is assumed to equal its share of those that passed; for
+/// the high end, all of them are assumed to be the program's.
 fn filter_loss(
     facts: &Facts<'_>,
     interface: &InterfaceCounts,

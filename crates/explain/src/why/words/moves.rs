@@ -45,8 +45,8 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     ))
 }
 
-/// Returns the command that gives a thread priority over others on its CPU; empty if these are
-/// mostly threads of the program itself, which would only wait instead.
+/// Returns the command that gives a thread priority over others on its CPU; empty if the others are
+/// mostly the program's own threads, which would then wait instead.
 fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep, larger than the error of kernel accounting.
     const SLEEPS: f64 = 0.05;
