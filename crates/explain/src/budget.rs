@@ -126,7 +126,7 @@ const WHOLE_FROM: f64 = 100.0;
 /// parallel, each strand handles every n-th packet and may spend n budgets on it; in a pipeline,
 /// each spends one budget on its part of the work.
 fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
-    /// Excess over a whole number of budgets that is rounding error, not work.
+    /// Maximum excess over a whole number of budgets that counts as rounding error, not as work.
     const ROUNDING: f64 = 1e-9;
     let strands = (instructions / share * (1.0 - ROUNDING)).ceil().max(1.0);
     let each = if share < WHOLE_FROM { share } else { share.round() };
@@ -170,11 +170,11 @@ pub fn frame_bytes(run: &RunReport) -> Option<f64> {
     Some(bytes.max(LEAST) + FCS_BYTES)
 }
 
-/// Returns the line rate of a run's path, in bits per second over all ports. For records before
-/// version 1.4, which do not state it, it is computed from the line rate in packets. It is then
-/// rounded to three digits, because the mean size of the measured packets differs slightly from the
-/// size used to compute the line rate in packets. `None` if the path has no line rate, or if the
-/// run has no packets.
+/// Returns the line rate of a run's path, in bits per second over all ports. Records before version
+/// 1.4 do not state it; for them, it is computed from the line rate in packets and rounded to three
+/// digits, because the mean size of the measured packets differs slightly from the size used to
+/// compute the line rate in packets. `None` if the path has no line rate, or if the run has no
+/// packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     if let Some(line) = run.line.filter(|_| run.line_rate_kpps.is_some_and(|kpps| kpps > 0.0)) {
         return Some(line.bits_per_s * f64::from(line.ports));

@@ -45,9 +45,9 @@ pub struct EventCosts {
 pub struct EventCost {
     /// Name of the event.
     pub event: String,
-    /// Upper bound; `None` if unknown.
+    /// Upper bound on the cost; `None` if unknown.
     pub most: Option<f64>,
-    /// Lower bound; `None` if unknown.
+    /// Lower bound on the cost; `None` if unknown.
     pub least: Option<f64>,
     /// Whether this is a cache miss rather than another cause of stalls.
     pub is_miss: bool,
@@ -58,8 +58,8 @@ pub struct EventCost {
 /// memory-bound, without giving a number; 20 % is this project's choice.
 const NEAR_LIMIT: f64 = 1.2;
 
-/// If misses account for at least this fraction of the cycles, they are the cause even if the
-/// processor has no rule, because they cost as much as all other causes combined.
+/// If misses account for at least this fraction of the cycles, they are the cause even without a
+/// rule for the processor, because they cost as much as all other causes combined.
 const HALF: f64 = 0.5;
 
 /// Derives a processor's event costs from its latencies; `None` if it has no events.

@@ -165,14 +165,14 @@ fn judge<'a>(facts: &Facts<'a>) -> Judged<'a> {
     Judged { held, suspects, doubtful, likely }
 }
 
-/// Returns whether a cause is one that the remaining work of a thread may have as well: whatever it
-/// does may be stalled on memory.
+/// Returns whether a cause may also affect the rest of a thread's work: memory stalls slow down any
+/// kind of work.
 fn of_memory(held: &Held<'_>) -> bool {
     matches!(held.rule.cause, Cause::CacheMisses | Cause::FalseSharing | Cause::Copying)
 }
 
-/// Moves the program's own work, if its avoidable part is unknown, before parts of the CPU time
-/// that are smaller than it.
+/// Moves the finding about the program's own work, if its avoidable part is unknown, ahead of
+/// findings about minor parts of the CPU time.
 fn own_work_first<'a>(facts: &Facts<'a>, held: &mut [Held<'a>]) {
     let is_own = |one: &Held<'_>| one.rule.cause == Cause::ProcessingCost && one.gain.is_none();
     let Some(own) = held.iter().position(is_own) else { return };
@@ -181,7 +181,7 @@ fn own_work_first<'a>(facts: &Facts<'a>, held: &mut [Held<'a>]) {
     }
 }
 
-/// A rule that holds, at least on average, as an explanation of others.
+/// A rule that holds, at least on average, and may explain the evidence of other rules.
 struct Found {
     rule: &'static Rule,
     gain: Option<Estimate>,

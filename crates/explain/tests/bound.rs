@@ -9,7 +9,7 @@ use linerate_record::profile::{
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier, fixtures};
 
-/// Half the width of the intervals of shares.
+/// Half-width of the intervals of shares.
 const ERROR: f64 = 0.03;
 
 fn measured(measure: M, value: f64) -> MeasuredValue {
@@ -77,8 +77,8 @@ fn bound_by(changes: &[(M, f64)]) -> BoundBy {
     finding(&report(changes)).bound_by
 }
 
-/// Returns the finding for a program with these simulated counts per 1000 instructions in all of
-/// its functions.
+/// Returns the finding for a program with the given simulated counts per 1000 instructions in each
+/// of its functions.
 fn simulated(changes: &[(M, f64)], mispredictions: u64, l1i: u64, l1d: u64) -> BoundFinding {
     let mut report = report(changes);
     let of = |name: &str| SimulatedFunction {

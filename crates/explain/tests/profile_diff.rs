@@ -12,8 +12,8 @@ use linerate_record::{Figure, Tier, fixtures, stats::Estimate};
 
 const SAMPLES: u64 = 5000;
 
-/// Returns a profile of functions named `f0`, `f1`, ... with these numbers of samples. If `packets`
-/// is given, they took one second of CPU time.
+/// Returns a profile of functions named `f0`, `f1`, ... with the given numbers of samples. If
+/// `packets` is given, the packets took one second of CPU time.
 fn profile(samples: &[u64], packets: Option<u64>) -> ProfileReport {
     let all: u64 = samples.iter().sum();
     let function = |(number, &samples): (usize, &u64)| {

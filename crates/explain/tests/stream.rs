@@ -217,8 +217,8 @@ const DATAGRAMS: [(u64, u64, u64, [f64; 2]); 7] = [
     (425_984, 169_180, 3293, [0.998, 0.606]),
 ];
 
-/// Returns a UDP sweep over [`DATAGRAMS`] in which `drops` of what was dropped is dropped, and the
-/// senders have `spare` CPUs less to do.
+/// Returns a UDP sweep over [`DATAGRAMS`] with the drops that `drops` returns for a buffer size and
+/// its measured drops, and with senders that use `spare` CPUs less.
 fn datagrams(drops: impl Fn(u64, u64) -> u64, spare: f64) -> StreamReport {
     let mut report = udp(|_| ());
     let point = report.points.remove(0);

@@ -106,8 +106,8 @@ pub(crate) fn it_ended(ended: &str) -> String {
     }
 }
 
-/// The report states the sampling overhead from this percentage of the program's CPU time upwards.
-/// At the default rate, the overhead is lower.
+/// Minimum sampling overhead that the report states, in percent of the program's CPU time. At the
+/// default rate, the overhead is lower.
 const OVERHEAD_PERCENT: f64 = 3.0;
 
 fn sampled(report: &ProfileReport) -> String {

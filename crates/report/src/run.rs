@@ -35,8 +35,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
-/// The one-screen report states the share of work spent in source and sink from this fraction
-/// upwards.
+/// Minimum fraction of the work spent in source and sink at which the one-screen report states it.
 const NOTED_REPLAY: f64 = 0.1;
 
 /// Formats one screen: rates, stages, drops.
@@ -121,8 +120,8 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// A stage and its drop cause are named if they account for at least this share of the packets that
-/// did not reach the sink.
+/// Minimum share of the packets that did not reach the sink at which the stage that dropped them is
+/// named, with the cause.
 const NOTED_DROPS: f64 = 0.5;
 
 /// Describes what happened to the packets that did not reach the sink. Names a stage that dropped

@@ -182,7 +182,7 @@ fn tier(report: &StatReport) -> String {
         Tier::User => "user: hardware counters, user mode only",
         Tier::Sw => "sw: kernel events and clocks, no hardware counters",
         Tier::Sim => &format!(
-            "sim: simulated {}; counts come from the model, times from the simulator",
+            "sim: simulated {}; counts are simulated, times are the simulator's own",
             caches::simulator(report.caches.as_ref())
         ),
         Tier::Model => "model: computed, not counted",

@@ -331,8 +331,8 @@ struct Part<'a> {
 /// Returns the functions of all threads or, without threads, of all CPUs, hottest first, and the
 /// number of samples that determines the errors of their shares.
 ///
-/// Threads count by their CPU time rather than by their samples: one that switches often is sampled
-/// in some of the windows only. Shares of CPUs are shares of their kernel samples.
+/// Threads count by their CPU time rather than by their samples: a thread that switches often is
+/// sampled only in some of the windows. Shares of CPUs are shares of their kernel samples.
 fn hottest(observation: &Observation) -> (u64, Vec<Shared<'_>>) {
     let of_thread = |thread: &'_ ThreadActivity| {
         thread.share_of(ThreadState::is_on_cpu).max(0.0) * thread.elapsed_s

@@ -323,7 +323,8 @@ fn costs(observation: &Observation, packets: f64) -> String {
     format!("{} (packets counted by {counter})", parts.join(", "))
 }
 
-/// Formats a time per packet: in nanoseconds, like budgets, unless it is far above any.
+/// Formats a time per packet: in nanoseconds, like budgets, unless it is far longer than any
+/// budget.
 fn per_packet_time(ns: f64) -> String {
     const MOST_NS: f64 = 1e5;
     if ns < MOST_NS { format!("{} ns", three_digits(ns)) } else { Nanos(ns).to_string() }

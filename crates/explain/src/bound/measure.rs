@@ -64,7 +64,7 @@ impl Subject<'_> {
 
     /// Returns simulated counts per 1000 instructions of the function or, for the program, of its
     /// user-mode functions, weighted by samples; `None` without a simulation, or if it covers too
-    /// little of them.
+    /// few of their instructions or samples.
     fn simulated(&self, count: fn(&SimulatedFunction) -> u64) -> Option<Estimate> {
         let simulated = &self.report.simulated.as_ref()?.functions;
         let own = |function: &FunctionCost| simulated.iter().find(|one| one.name == function.name);
@@ -122,7 +122,7 @@ impl Measure {
         }
     }
 
-    /// Evidence tier of the measure.
+    /// Returns the evidence tier of the measure; `None` if it was not measured.
     pub(super) fn tier(self, subject: &Subject<'_>) -> Option<Tier> {
         let of = |measure| Some(subject.evidence.figure(measure)?.tier);
         match self {

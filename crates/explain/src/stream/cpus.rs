@@ -67,7 +67,7 @@ impl Facts<'_> {
     }
 
     /// Returns the CPU time of the busier side, or of both sides on one machine, relative to the
-    /// CPUs that they can use, if there are fewer of these than threads; otherwise 0.
+    /// CPUs that they can use, if there are fewer CPUs than threads; otherwise 0.
     pub(super) fn own_load(&self) -> Option<f64> {
         let (busier, connections) = (self.busier(), self.point.connections);
         let is_crowded = connections > self.usable(busier);
@@ -76,8 +76,8 @@ impl Facts<'_> {
         Some(of_side.max(self.pooled_share().filter(|_| is_crowded).unwrap_or(0.0)))
     }
 
-    /// Returns the mean fraction of time that a thread of a side was running or, if that is known,
-    /// waiting for a CPU.
+    /// Returns the mean fraction of time that a thread of a side was running or waiting for a CPU.
+    /// Unknown waiting time counts as 0.
     fn thread_demand(&self, side: &StreamSide) -> Option<f64> {
         Some((side.cpu.as_number()? + side.waiting.unwrap_or(0.0)) / self.threads())
     }
@@ -95,8 +95,9 @@ impl Facts<'_> {
     }
 
     /// Returns the demand of both sides. On one machine, and if the two ends of a connection take
-    /// turns, one of them runs while the other waits for it, so their times are added. Two machines
-    /// that stream work at the same time.
+    /// turns, one of them runs while the other waits for it, so their times are added. On two
+    /// machines, the ends of a stream work at the same time, so the demand of the busier side
+    /// counts.
     pub(super) fn both_demand(&self) -> Option<f64> {
         let demand = self.demand()?;
         if !self.is_local() && self.report.mode != StreamMode::Request {

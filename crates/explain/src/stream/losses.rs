@@ -2,15 +2,16 @@
 //! Datagrams dropped at the receiver's buffer: whether they depend on its size, and whether they
 //! limit the stream.
 //!
-//! A buffer that is too small loses fewer datagrams if it is larger. A receiver that is too slow,
-//! or does not run for a while, loses about as many.
+//! If the buffer is too small, fewer datagrams are lost with a larger one. If the receiver is too
+//! slow, or does not run for a while, about as many are lost.
 
 use super::measure::{FULL, Facts};
 use linerate_record::stream::StreamPoint;
 
-/// Factor between two buffer sizes that are compared.
+/// Minimum ratio of two buffer sizes that are compared.
 const LARGER: u64 = 4;
-/// Maximum ratio reported: more would only show that one of the points has hardly any drops.
+/// Maximum ratio reported: a higher one would only show that one of the points has hardly any
+/// drops.
 const MOST: f64 = 100.0;
 
 impl Facts<'_> {
@@ -49,7 +50,7 @@ impl Facts<'_> {
 }
 
 /// Returns the datagrams dropped at the receive buffer per datagram sent, over all `points`; `None`
-/// if there are none, or if drops were not read.
+/// without points, or if drops were not read.
 fn share<'a>(points: impl Iterator<Item = &'a StreamPoint>) -> Option<f64> {
     let (mut dropped, mut sent) = (0, 0);
     for point in points {

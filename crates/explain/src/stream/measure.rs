@@ -5,7 +5,7 @@ use super::costs::{Costs, fit};
 use linerate_record::stats::Estimate;
 use linerate_record::stream::{StreamMode, StreamPathKind, StreamPoint, StreamReport, StreamSide};
 
-/// Minimum CPU demand of a side that counts as having no idle time: 1, minus the time for which it
+/// Minimum CPU demand at which a side counts as having no idle time: 1, minus the time for which it
 /// waits for the other side although it is the bottleneck.
 pub(super) const FULL: f64 = 0.85;
 /// Fraction of the datagrams received at or above which a sender without idle time limits the
@@ -29,14 +29,14 @@ pub enum Measure {
     /// run or wait for a CPU. On one machine, also if both sides together use all CPUs they can.
     Demand,
     /// As `Demand`, but also about 1 if at nearly all times one end of each connection needs a CPU.
-    /// On two machines that is the same, unless the ends take turns (requests).
+    /// On two machines, this equals `Demand`, unless the ends take turns (requests).
     BothDemand,
     /// CPU time of the busier side.
     Cpu,
     /// Mean time that a thread of the busier side waited for a CPU.
     Waiting,
-    /// CPU time of threads that outnumber the CPUs that they can use; 0 if they do not. About 1 if
-    /// they wait for each other.
+    /// CPU time of threads that outnumber the CPUs that they can use, relative to those CPUs; 0 if
+    /// they do not outnumber them. About 1 if the threads keep the CPUs busy.
     OwnLoad,
     /// 1 if sender and receiver were confined to the same CPU, otherwise 0.
     SameCpu,
@@ -52,11 +52,11 @@ pub enum Measure {
     /// The sender's buffer relative to the bandwidth-delay product at the minimum round-trip time.
     /// A full queue on the way raises the round-trip time, not the minimum.
     SendBufferOverBdp,
-    /// Context switches of the sender per call: about 1 if it sleeps in each.
+    /// Context switches of the sender per call: about 1 if it sleeps in each call.
     SenderSwitchesPerCall,
     /// 1 if TCP window scaling is in use, 0 if not.
     WindowScaling,
-    /// Fraction of readings in which data was held back.
+    /// Fraction of readings in which Nagle's algorithm held back data.
     HeldBack,
     /// Time that the sender slept between messages.
     SenderPaused,

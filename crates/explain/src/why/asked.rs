@@ -37,14 +37,14 @@ fn sleeps<'a>(facts: &Facts<'_>, thread: &'a ThreadActivity) -> Vec<&'a SleepTim
     sleeps_on_servers(facts, thread, |socket| asks(facts, thread, socket))
 }
 
-/// Waits for datagrams of a server that answers none of them.
+/// Waits for replies from a UDP server that does not answer.
 pub(super) struct Silent<'a> {
     /// Address and port of the server.
     pub(super) server: &'a str,
     /// Fraction of the thread's time, 0 to 1.
     pub(super) share: f64,
-    /// Lower bound on the mean length of a wait, in seconds, as if each sleep of the thread, or
-    /// each datagram that was sent, were a wait.
+    /// Lower bound on the mean length of a wait, in seconds: the time per sleep of the thread or,
+    /// if that is longer, per datagram sent.
     pub(super) wait_s: f64,
 }
 
@@ -93,13 +93,14 @@ fn waits_for(facts: &Facts<'_>, server: &str) -> f64 {
     facts.observation.threads.iter().map(of).sum()
 }
 
-/// Returns the sleeps of a thread on UDP sockets that may wait for replies, or for datagrams that
-/// the program did not ask for: as many arrive as are sent, as in a call or a tunnel.
+/// Returns a thread's sleeps on UDP sockets on which it may be waiting for replies, or for
+/// datagrams that the program did not request: about as many arrive as are sent, as in a voice call
+/// or a tunnel.
 pub(super) fn on_udp_peers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
 ) -> Vec<&'a SleepTime> {
-    /// Prefix of sleeps on sockets that were opened for one exchange, which are requests.
+    /// Prefix of the objects of sleeps on sockets opened for one exchange: a request and its reply.
     const EXCHANGE: &str = "udp to ";
     let mut sleeps =
         sleeps_on_servers(facts, thread, |one| is_udp(one) && !asks(facts, thread, one));
@@ -123,13 +124,13 @@ fn exchanges(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| tcp.bytes_acked > 0) && has_requests(socket)
 }
 
-/// Minimum number of messages that a program sends to a server per second, if it waits for the
+/// Minimum number of messages per second to a server for the program to count as waiting for its
 /// replies.
 const PER_S: f64 = 5.0;
 
 /// Returns whether the replies that a thread awaits on a TCP connection come within 0.2 s on
-/// average, the server uses CPU time meanwhile, or it is a database that takes SQL. A server that
-/// replies more slowly may have nothing to reply, as in a long poll, or in a worker that waits for
+/// average, or the server uses CPU time meanwhile, or it is an SQL database. A server that replies
+/// more slowly may have nothing to send yet, as with a long poll, or with a worker that waits for
 /// its next job.
 fn is_prompt(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {
     /// Minimum CPU time of a server on this machine that works on the request, in CPUs.

@@ -10,14 +10,14 @@ use linerate_record::why::{KernelEvent, ThreadActivity};
 pub(super) struct Purpose {
     /// Calls by which the use is counted.
     counted: &'static [&'static str],
-    /// Calls that accompany them; each is counted at most as often as the first ones.
+    /// Calls that accompany those in `counted`; each is counted at most as often as they are.
     with: &'static [&'static str],
-    /// What the program does: "Thread X … N times per second".
+    /// What the program does, as a verb phrase: "Thread X … N times per second".
     pub(super) does: &'static str,
-    /// How to avoid it.
+    /// How to avoid the calls.
     pub(super) fix: &'static str,
-    /// CPU time of one of these calls relative to a call that passes a packet: lowest, most likely,
-    /// highest.
+    /// CPU time of one call for this purpose, relative to that of a call that passes a packet:
+    /// lowest, most likely, highest.
     pub(super) weight: [f64; 3],
 }
 
@@ -139,7 +139,7 @@ pub(super) struct Called {
     pub(super) share: f64,
 }
 
-/// Returns how often the observed threads made a system call; 0 if it is not among those listed.
+/// Returns how often the observed threads made a system call; 0 if the call is not listed.
 pub(super) fn count(facts: &Facts<'_>, name: &str) -> u64 {
     let of_call = |event: &&KernelEvent| {
         let filter = event.filter.as_deref().and_then(|filter| filter.strip_prefix("call "));
@@ -156,8 +156,8 @@ fn all(facts: &Facts<'_>) -> Option<u64> {
     Some(total.count).filter(|calls| total.is_of_watched && *calls > 0)
 }
 
-/// Minimum fraction of the system calls that a thread must make for the counts by name, which cover
-/// all threads, to say something about it.
+/// Minimum fraction of all system calls that a thread must make for the counts by name, which cover
+/// all threads, to be representative of that thread.
 pub(super) const MOST_CALLS: f64 = 0.7;
 
 /// Returns the fraction of all system calls that a thread makes; `None` if they were not counted.
@@ -181,7 +181,7 @@ pub(super) fn most_others(facts: &Facts<'_>) -> Option<Called> {
 }
 
 /// Returns the fraction of a thread's system calls that receive, send or wait for packets; `None`
-/// if calls were not counted, or too many are those of other threads. Reads of files that the
+/// if calls were not counted, or if other threads make too many of them. Reads of files that the
 /// program opens for each packet are left out.
 pub(super) fn share_of_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
     share_of_thread(facts, thread).filter(|share| *share >= MOST_CALLS)?;

@@ -23,7 +23,8 @@ use linerate_record::why::{
 /// different times.
 pub(super) const LOST: f64 = 0.001;
 
-/// Scheduler events, unread in a container because they have the host's thread IDs.
+/// Name under which scheduler events are listed as unread in a container, where they have the
+/// host's thread IDs.
 pub(super) const SCHEDULER_OF_HOST: &str = "scheduler_of_host";
 
 /// An observation and derived values, computed once.
@@ -33,7 +34,8 @@ pub struct Facts<'a> {
     pub observation: &'a Observation,
     /// Packet ledger of the observation.
     pub ledger: PacketLedger,
-    /// TCP ports on which the program listens. There may be thousands of connections to look up.
+    /// TCP ports on which the program listens. Collected once, because thousands of connections may
+    /// be looked up in the list.
     listening: Vec<&'a str>,
 }
 

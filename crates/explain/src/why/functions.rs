@@ -31,12 +31,13 @@ pub enum Group {
     /// Functions that enter tracing programs, which tools such as bpftrace attach to kernel
     /// functions.
     ProbeEntry,
-    /// Functions called only by such tracing programs, mostly to record stack traces.
+    /// Functions called only by tracing programs (bpftrace and others), mostly to record stack
+    /// traces.
     Probe,
 }
 
 impl Group {
-    /// Returns whether these are kernel functions, which require kernel samples.
+    /// Returns whether the group consists of kernel functions, which only kernel samples show.
     pub fn is_kernel(self) -> bool {
         !matches!(
             self,

@@ -34,7 +34,7 @@ pub enum GainModel {
     /// The peers move to idle CPUs, leaving their time on this CPU to the thread; at worst, they
     /// become the next limit at once.
     PeersMove,
-    /// The group gets all the CPU time that its threads demand.
+    /// The control group gets all the CPU time that its threads demand.
     CpusWanted,
     /// Lost packets are delivered, as far as the thread has time for them.
     LossRecovered(Measure),
@@ -80,7 +80,7 @@ pub enum GainModel {
     /// Each client keeps one request in flight, as far as the thread and the servers have headroom
     /// (Little's law).
     MoreOnTheWay,
-    /// The gain measured elsewhere, in percent (low, likely and high), with the source.
+    /// A gain measured elsewhere, in percent (low, likely and high), with the source.
     AsMeasured([f64; 3], &'static str),
     /// Like the given model, for the part of the connections with at least this value of the
     /// measure.
@@ -356,8 +356,8 @@ fn lock_released<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate
     Some(Estimate { value, low: 0.0, high: 1.2 * value, ..Estimate::exactly(value) })
 }
 
-/// Predicts the gain from keeping one request in flight per client. Clients that often have none
-/// gain less.
+/// Predicts the gain from keeping one request in flight per client. Clients that often have no
+/// request to send gain less.
 fn more_on_the_way<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Factor for the low end of the gain: the servers may be the next limit.
     const OF_CLIENTS: f64 = 0.2;

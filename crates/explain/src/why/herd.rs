@@ -9,7 +9,7 @@ use linerate_record::why::{ThreadActivity, ThreadState};
 /// Threads that wait for input and compete for CPUs.
 pub(super) struct Herd<'a> {
     pub(super) threads: Vec<&'a ThreadActivity>,
-    /// Number of times that these threads went to sleep in the window.
+    /// Number of times that the herd's threads went to sleep in the window.
     pub(super) sleeps: u64,
 }
 

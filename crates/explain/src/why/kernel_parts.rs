@@ -145,7 +145,7 @@ pub(super) fn largest(
     (share > 0.0).then(|| (most, sampled(share.min(1.0), thread.samples)))
 }
 
-/// Returns whether the program itself asks for the work: packet sockets of its own.
+/// Returns whether the program itself causes the work, because it has packet sockets of its own.
 fn is_own(facts: &Facts<'_>, part: &KernelPart) -> bool {
     let mut sockets = facts.observation.sockets.iter();
     part.name == "taps" && sockets.any(|one| one.kind == SocketKind::Packet)
@@ -154,8 +154,8 @@ fn is_own(facts: &Facts<'_>, part: &KernelPart) -> bool {
 /// Name of the part whose cost depends on the number of descriptors.
 const DESCRIPTORS: &str = "descriptors";
 
-/// Returns whether select or poll of a thread examines many descriptors: the program has many
-/// sockets, or each call takes long. With a few descriptors, epoll would cost as much.
+/// Returns whether a thread's calls to select or poll examine many descriptors: the process has
+/// many sockets, or each call takes long. With a few descriptors, epoll would cost as much.
 fn has_many(facts: &Facts<'_>, thread: &ThreadActivity, part: &KernelPart) -> bool {
     /// Minimum number of sockets.
     const SOCKETS: usize = 32;
@@ -171,7 +171,7 @@ fn has_many(facts: &Facts<'_>, thread: &ThreadActivity, part: &KernelPart) -> bo
 
 /// Returns the fraction of a thread's samples in a part of the kernel.
 fn share(thread: &ThreadActivity, of: &KernelPart) -> f64 {
-    /// Minimum fraction of the samples in the functions that only this part has.
+    /// Minimum fraction of the samples in [`KernelPart::anchors`], for a part that has any.
     const SHOWS: f64 = 0.005;
     let functions = || thread.functions.iter().filter(|one| is_of_kernel(one));
     let shows = functions().filter(|one| of.anchors.contains(&one.name.as_str()));

@@ -48,9 +48,9 @@ const HOLDING: f64 = 0.4;
 
 /// A queue of threads behind a lock.
 pub(super) struct Queue<'a> {
-    /// Mean number of threads that wait for the lock (`waiting`) or hold it (`holding`). A
-    /// semaphore can have more than one holder.
+    /// Mean number of threads that wait for the lock.
     pub(super) waiting: f64,
+    /// Mean number of threads that hold the lock; a semaphore can have more than one holder.
     pub(super) holding: f64,
     /// The call in which a thread waits longest, with its object.
     pub(super) call: String,
@@ -120,7 +120,7 @@ pub(super) fn one_at_a_time<'a>(facts: &Facts<'a>) -> Option<Queue<'a>> {
     const ONE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
     /// Minimum number of threads.
     const THREADS: usize = 3;
-    /// Minimum number of sleeps per second, over all these threads.
+    /// Minimum number of sleeps per second of all threads of the group together.
     const SLEEPS: f64 = 100.0;
     let group = group(facts);
     let not_waiting = group.threads.len() as f64 - group.waiting();

@@ -136,10 +136,10 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     (received > 0).then_some(Vanished { received, left, by_firewall })
 }
 
-/// Returns how many of `lost` packets firewall rules dropped at least; `None` if they do not
-/// explain the loss. The tracepoint counts their drops in all network namespaces, and in both
-/// directions: the drops may also explain `others`, the packets of this namespace that were lost
-/// in the other direction. A full connection tracking table drops packets for the same reason;
+/// Returns a lower bound on how many of `lost` packets firewall rules dropped; `None` if their
+/// drops do not explain the loss. The tracepoint counts their drops in all network namespaces, and
+/// in both directions: the drops may also explain `others`, the packets of this namespace that were
+/// lost in the other direction. A full connection tracking table drops packets for the same reason;
 /// these are subtracted. If there are more drops than packets lost here, firewall rules dropped
 /// packets elsewhere, perhaps all of them.
 fn by_firewall(facts: &Facts<'_>, lost: u64, others: u64) -> Option<u64> {

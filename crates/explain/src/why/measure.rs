@@ -58,8 +58,8 @@ pub enum Measure {
     TakesTurns,
     /// Idle time of the thread's CPU.
     IdleHere,
-    /// Fraction of the thread's wait for a CPU during which all CPUs that it ran on were idle, a
-    /// lower bound.
+    /// Fraction of the thread's wait for a CPU during which all CPUs that it ran on were idle
+    /// (lower bound).
     IdleMeanwhile,
     /// Number of times per second that the thread waits for a CPU.
     WaitsPerSecond,
@@ -303,7 +303,7 @@ pub enum Measure {
     AsleepOnServer,
     /// Time asleep waiting for a UDP server that does not answer.
     AsleepOnSilent,
-    /// Time asleep waiting for input on sockets that were too brief to be listed.
+    /// Time asleep waiting for input on sockets that were open too briefly to be listed.
     AsleepOnUnlisted,
     /// Threads that wait for storage, relative to the clients that wait for a reply.
     StoragePerClient,
@@ -362,19 +362,20 @@ pub enum Measure {
     /// Fraction of the threads of [`Self::HerdThreads`] that wake up for each connection, if each
     /// wakes up once.
     HerdPerConnection,
-    /// Fraction of the program's CPU time spent on waking up beyond once per connection.
+    /// Fraction of the program's CPU time spent on wake-ups in excess of one per connection.
     HerdTime,
     /// CPU time used by the observer.
     Observer,
-    /// Fraction of samples in the largest part of the kernel that packets do not need.
+    /// Fraction of samples in the avoidable part of the kernel that has the most samples.
     KernelPart,
     /// CPU time of the part of [`Self::KernelPart`] as a whole, relative to the thread's CPU time.
     KernelPartTime,
-    /// Fraction of samples in the program's own function that has most of them.
+    /// Fraction of samples in the program's hottest function of its own.
     OwnFunction,
-    /// Fraction of system calls that neither pass packets nor wait, of the commonest purpose.
+    /// Fraction of system calls made for the most common purpose other than passing packets or
+    /// waiting for them.
     OtherCalls,
-    /// CPU time of these calls, relative to the thread's CPU time.
+    /// CPU time of the calls of [`Self::OtherCalls`], relative to the thread's CPU time.
     OtherCallTime,
     /// Bytes received on TCP connections per call that reads.
     BytesPerRead,
@@ -382,35 +383,38 @@ pub enum Measure {
     ReadTime,
     /// CPU time of threads that started and ended within the window, in CPUs.
     BriefThreadsCpus,
-    /// Part of the program's CPU time used by such threads.
+    /// Fraction of the program's CPU time used by threads that started and ended within the window.
     BriefThreadsShare,
-    /// CPU time saved without such threads, relative to that of the program.
+    /// Fraction of the program's CPU time saved if no threads started and ended within the window.
     BriefThreadsTime,
-    /// Reads and writes per datagram by a thread that receives datagrams in another way.
+    /// Reads and writes per datagram, by a thread that receives its datagrams with other calls.
     FileCalls,
-    /// CPU time of these calls, relative to the thread's CPU time.
+    /// CPU time of the calls of [`Self::FileCalls`], relative to the thread's CPU time.
     FileCallTime,
     /// CPU time in cryptographic functions per TCP connection opened, in milliseconds.
     HandshakeMs,
-    /// Part by which segments of the busiest sending connection are smaller than the MTU allows.
+    /// Fraction by which segments of the busiest sending connection are smaller than the MTU
+    /// allows.
     SmallSegments,
     /// Delivery rate times RTT of the busiest sending connection, over its congestion window.
     WindowOfRate,
-    /// Congestion window of that connection in segments, relative to the number of round trips in
-    /// which it had data to send.
+    /// Congestion window of the busiest sending connection in segments, relative to the number of
+    /// round trips in which it had data to send.
     WindowOfRoundTrips,
-    /// Minimum round-trip time of that connection, in milliseconds.
+    /// Minimum round-trip time of the busiest sending connection, in milliseconds.
     RoundTripMs,
-    /// Round-trip time of that connection at the end, relative to the minimum.
+    /// Round-trip time of the busiest sending connection at the end, relative to the minimum.
     SteadyRoundTrip,
-    /// Segments retransmitted on that connection.
+    /// Segments retransmitted on the busiest sending connection.
     RetransmittedByBusiest,
     /// Segments that arrived at their receivers with a congestion mark (ECN).
     CongestionMarks,
     /// Fraction of all system calls that the thread makes.
     OfCalls,
-    /// Samples in hashes and ciphers, relative to these and those in public-key operations.
+    /// Samples in hashes and ciphers, relative to all samples in hashes, ciphers and public-key
+    /// operations.
     Hashes,
-    /// Processes started per datagram received, an upper bound: seen, or by their CPU time.
+    /// Upper bound on processes started per datagram received: those seen or, if more, as many as
+    /// the CPU time of ended child processes allows.
     ProcessesPerDatagram,
 }

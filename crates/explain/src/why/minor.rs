@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Costs that are a small part of a thread's time: the rest of the time has another reason.
+//! Costs that are only a small part of a thread's CPU time, so that most of the time is spent on
+//! something else.
 
 use super::Held;
 use super::facts::Facts;
 use super::gain::GainModel;
 use linerate_record::why::Cause;
 
-/// Part of the CPU time below which costs are minor: most of the time is spent on something else.
+/// Fraction of the CPU time below which costs are minor: most of the time is spent on something
+/// else.
 const MINOR: f64 = 1.0 / 3.0;
 
-/// Returns whether `held` is a part of the CPU time that is minor, at the high end of its interval.
+/// Returns whether the cause is a cost that takes a minor part of the CPU time even at the high end
+/// of its interval.
 pub(super) fn is_minor<'a>(facts: &Facts<'a>, held: &Held<'a>) -> bool {
     part(facts, held).is_some_and(|part| part < MINOR)
 }
 
-/// Returns whether all of these are parts of the CPU time that are minor even together.
+/// Returns whether all causes in `held` are costs that take a minor part of the CPU time even
+/// together.
 pub(super) fn are_minor_together<'a, 'b>(
     facts: &Facts<'a>,
     held: impl IntoIterator<Item = &'b Held<'a>>,
@@ -26,9 +30,9 @@ where
     parts.sum::<Option<f64>>().is_some_and(|sum| sum < MINOR)
 }
 
-/// Returns the part of the CPU time that removing a cost saves, at the high end: a gain of `g` from
-/// the CPU time alone saves `g / (1 + g)`. `None` if the cause is no cost, if its gain is unknown,
-/// and for the program's own functions.
+/// Returns the fraction of the CPU time that removing a cost saves, at the high end: a gain of `g`
+/// from CPU time alone means that `g / (1 + g)` is saved. `None` if the cause is not a cost, if its
+/// gain is unknown, and for the program's own functions.
 fn part<'a>(facts: &Facts<'a>, held: &Held<'a>) -> Option<f64> {
     if !matches!(held.rule.gain, GainModel::CostRemoved(..))
         || held.rule.cause == Cause::ProcessingCost

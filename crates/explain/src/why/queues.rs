@@ -154,8 +154,8 @@ fn is_hardly_filled(facts: &Facts<'_>, socket: &SocketCounts, thread: &ThreadAct
         && longest_wait(thread) == Some(Wait::Input)
 }
 
-/// Describes a pipe that a thread may be waiting to write to; `None` if its process has none, or if
-/// what the thread waits for is known.
+/// Describes a pipe that a thread may be waiting to write to; `None` if its process has no pipe, or
+/// if it is known what the thread waits for.
 fn full_output(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<(String, String)> {
     /// Standard error, to which programs write little.
     const ERRORS: u32 = 2;

@@ -17,15 +17,15 @@ use linerate_record::why::{RequestCounts, ThreadActivity};
 /// program's own work may account for that time.
 pub(super) const DELAYED: f64 = 0.3;
 
-/// Minimum number of readings for shares. Brief connections are searched for two or three times per
-/// second; the interval of a share allows for the small number.
+/// Minimum number of readings from which shares are computed. Short-lived connections are looked
+/// for only two or three times per second; the interval of a share allows for the small number.
 const READINGS_MIN: u64 = 5;
 
 /// Shortest mean delay per request that is reported, in seconds. Waking a thread takes up to this
 /// long on a virtual machine with idle CPUs, and is not part of the thread's CPU demand.
 const SHORTEST_S: f64 = 2e-4;
 
-/// Returns the requests of an observation with enough readings.
+/// Returns the request counts of an observation; `None` if there are too few readings.
 pub(super) fn counts<'a>(facts: &Facts<'a>) -> Option<&'a RequestCounts> {
     facts.observation.requests.as_ref().filter(|counts| counts.readings >= READINGS_MIN)
 }
@@ -83,8 +83,8 @@ pub(super) fn late(facts: &Facts<'_>) -> Option<Estimate> {
     counts(facts).map(|counts| sampled(counts.late_share, counts.readings))
 }
 
-/// Extends a share of waits for servers if it is unknown on some connections whether the program
-/// waits there.
+/// Removes the upper bound of a share of waits for servers if it is unknown on some connections
+/// whether the program waits there.
 fn with_undetermined(counts: &RequestCounts, known: Estimate) -> Estimate {
     match counts.undetermined_at_servers {
         None | Some(0) => known,
@@ -107,9 +107,9 @@ pub(super) fn opening_to_servers(facts: &Facts<'_>) -> Option<Estimate> {
     Some(sampled(counts.opening_share?, readings_of_servers(counts)))
 }
 
-/// Returns the mean number of requests at other servers, or waiting for a connection to one to be
-/// opened, relative to the mean number of clients that wait for a reply. If the ratio is small,
-/// most requests wait for something else first.
+/// Returns the mean number of requests that are at other servers, or waiting for a connection to
+/// one, relative to the mean number of clients that wait for a reply. If the ratio is small, most
+/// requests wait for something else first.
 pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts).filter(|counts| counts.pending_mean > 0.0)?;
     let opening = counts.opening_share.map_or(0.0, |_| opening(facts)).min(counts.awaiting_mean);
@@ -121,9 +121,9 @@ pub(super) fn pending_at_servers(facts: &Facts<'_>) -> Option<Estimate> {
 }
 
 /// Returns the mean number of connections to other servers that are being opened, by Little's law:
-/// each takes a round trip. 0 if most of them last. The connections that other programs open count
-/// too. Those that take 100 ms or longer are also among the awaited ones, so the sum of both is an
-/// upper bound.
+/// each takes a round trip. 0 if most connections last. Connections opened by other programs count
+/// too. Those that take 100 ms or longer to open also count as awaited servers, so adding both
+/// gives an upper bound.
 fn opening(facts: &Facts<'_>) -> f64 {
     let (brief, lasting): (Vec<_>, Vec<_>) =
         servers(facts).partition(|socket| Facts::readings(socket).is_none());
@@ -135,7 +135,7 @@ fn opening(facts: &Facts<'_>) -> f64 {
 }
 
 /// Returns the mean number of clients that wait for a reply, beyond the number of connections to
-/// other servers. If each of these carries one request at a time, that many requests wait for
+/// other servers. If each connection carries one request at a time, that many requests wait for
 /// something else first.
 pub(super) fn queued_for_servers(facts: &Facts<'_>) -> Option<Estimate> {
     let counts = counts(facts)?;

@@ -232,7 +232,7 @@ fn sends_less(facts: &Facts<'_>) -> bool {
     marked.is_some_and(|share| share.value >= 0.5) || doubts::pauses(facts)
 }
 
-/// Returns the finding for a doubt, with what it is based on.
+/// Returns the finding for a doubt, with its evidence.
 fn doubted(facts: &Facts<'_>, doubt: Doubt) -> WhyFinding {
     let mut finding = cannot_tell(facts, doubt.sentence, &doubt.next);
     finding.evidence.splice(0..0, doubt.evidence);

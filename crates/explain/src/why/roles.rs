@@ -31,8 +31,8 @@ fn input(thread: &ThreadActivity) -> impl Iterator<Item = &SleepTime> {
 }
 
 /// Returns the sleeps of a thread that wait for data from servers on TCP connections that the
-/// program opened, or on UDP sockets with as many datagrams in as out, as far as `takes` holds for
-/// them.
+/// program opened, or on UDP sockets with as many datagrams in as out. Only sockets that `takes`
+/// accepts are included.
 pub(super) fn sleeps_on_servers<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,

@@ -75,7 +75,7 @@ pub enum Verdict {
     Holds,
     /// At least part of the interval is on the other side.
     Fails,
-    /// Unreadable measure.
+    /// The measure could not be read.
     Unread,
 }
 

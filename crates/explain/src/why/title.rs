@@ -182,15 +182,15 @@ impl Measure {
             Self::CongestionMarks => ("segments with a congestion mark (ECN)", "segments"),
             Self::OfCalls => ("system calls of the thread / of all threads", "ratio"),
             Self::Hashes => {
-                ("samples in hashes and ciphers / in these and public-key operations", "ratio")
+                ("samples in hashes and ciphers / in all cryptographic functions", "ratio")
             }
             Self::ProcessesPerDatagram => {
                 ("processes started, at 1 ms of CPU time each, per datagram received", "ratio")
             }
             Self::BriefThreadsTime => ("CPU time of threads that ended, estimated", "ratio"),
-            Self::FileCalls => ("reads and writes per datagram, other than of sockets", "calls"),
+            Self::FileCalls => ("reads and writes per datagram, except on sockets", "calls"),
             Self::FileCallTime => {
-                ("CPU time of reads and writes other than of sockets, estimated", "ratio")
+                ("CPU time of reads and writes except on sockets, estimated", "ratio")
             }
             Self::HandshakeMs => ("CPU time in cryptographic functions per connection", "ms"),
             Self::OwnFunction => ("samples in one function of the program", "ratio"),

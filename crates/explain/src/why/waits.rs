@@ -27,8 +27,9 @@ pub enum Wait {
     Unknown,
 }
 
-/// A thread in io_getevents waits for reads and writes of files, or has no work: threads for
-/// asynchronous I/O sleep there until another thread submits some.
+/// Calls that wait for another thread or process. A thread in io_getevents waits for file reads and
+/// writes, or has no work: threads for asynchronous I/O sleep there until another thread submits
+/// requests.
 const THREAD: &[&str] = &[
     "futex",
     "futex_wait",
@@ -120,8 +121,8 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
 const WRITES: [&str; 7] =
     ["sendfile", "sendmsg", "sendto", "splice", "vmsplice", "write", "writev"];
 
-/// Returns whether a thread sleeps while writing to an object of one of these kinds, because the
-/// object's buffer is full.
+/// Returns whether a thread sleeps while writing to an object of one of the given kinds, because
+/// the object's buffer is full.
 fn writes_to(sleep: &SleepTime, kinds: &[&str]) -> bool {
     let object = sleep.object.as_deref().unwrap_or_default();
     WRITES.contains(&sleep.on.as_str()) && kinds.iter().any(|kind| object.starts_with(kind))

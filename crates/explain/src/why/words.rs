@@ -172,7 +172,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
     }
 }
 
-/// Returns values that do not depend on the subject.
+/// Returns the value of a placeholder that does not depend on the subject; `None` for others.
 fn of_program(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
         "descriptors" => Some(grouped(fullest(facts)?.limit)),

@@ -21,7 +21,7 @@ fn sleep(on: &str, object: Option<&str>, share: f64) -> SleepTime {
 }
 
 /// Returns a server that asks the first of two name servers for each request, on a socket of its
-/// own. Each of its 8 threads sleeps this often, and this many of 160 queries have a reply.
+/// own. Each of its 8 threads sleeps `sleeps` times, and `answers` of 160 queries have a reply.
 fn resolving(sleeps: u64, answers: u64) -> Observation {
     let one = |number: u32| {
         let mut one = thread("server", 101 + number, &[(User, 0.001), (Asleep, 0.999)]);
@@ -72,7 +72,7 @@ fn queries_that_a_second_server_answers_have_a_dead_first_one() {
     assert!(!slow.sentence.contains("does not seem to answer"), "{}", slow.sentence);
 }
 
-/// Returns a client that tries to connect a hundred times per second, of which this many attempts
+/// Returns a client that tries to connect a hundred times per second, of which `opened` attempts
 /// succeed.
 fn connecting(ports: Option<LocalPorts>, searching: f64, opened: u64) -> Observation {
     let mut one = thread("client", 100, &[(User, 0.01), (Kernel, 0.01), (Asleep, 0.98)]);

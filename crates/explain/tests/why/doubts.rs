@@ -54,7 +54,7 @@ fn connection_attempts_without_an_answer_are_not_nothing() {
     };
     assert_doubt(
         &with(18, 2, 0, 0.99),
-        "if 10.9.0.77:9301 answered: thread client (100) sleeps 99 %",
+        "if 10.9.0.77:9301 answered: thread client (100) spends 99 %",
     );
     // The last attempt before the window: its segments were not counted.
     let mut earlier = with(18, 2, 0, 0.99);

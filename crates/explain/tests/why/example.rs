@@ -25,7 +25,7 @@ pub(crate) fn absent(unit: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "by hand", "not determined")
 }
 
-/// Returns a thread on CPU 1 that spends these shares of its time in these states.
+/// Returns a thread on CPU 1 that spends the given shares of its time in the given states.
 pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity {
     ThreadActivity {
         pid: 100,
@@ -242,7 +242,7 @@ pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) 
     }
 }
 
-/// Returns requests of which this many wait for a reply on average, and this many at servers.
+/// Returns requests of which on average `pending` wait for a reply, and `awaiting` at servers.
 pub(crate) fn requests(pending: f64, awaiting: f64) -> RequestCounts {
     RequestCounts {
         readings: 50,

@@ -39,7 +39,7 @@ fn thread_of(
     ThreadActivity { asleep_on, voluntary_switches: sleeps, ..thread(name, tid, &shares) }
 }
 
-/// Returns a server with this many clients, of whose requests this many are pending on average.
+/// Returns a server with `clients` clients, of whose requests `pending` are pending on average.
 fn serving(threads: Vec<ThreadActivity>, clients: u64, pending: f64, handled: u64) -> Observation {
     let mut seen = observation(threads);
     let listen = socket(SocketKind::TcpListen, "10.0.0.1:80", None);

@@ -286,7 +286,7 @@ fn a_window_below_a_segment_may_be_a_small_buffer_or_a_slow_reader() {
 }
 
 /// Returns a receiver at 5 % of its CPU on an interface that loses a fifth of its packets, next to
-/// a CPU that receives, and spends this fraction of its time doing so.
+/// a CPU that spends the fraction `interrupts` of its time receiving.
 fn full_card(interrupts: f64) -> Observation {
     let mut seen = socket_buffer();
     seen.sockets.clear();

@@ -170,8 +170,8 @@ fn a_server_that_asks_for_each_datagram_reads_its_socket() {
     assert_eq!(finding.cause, SocketBuffer, "{}", finding.sentence);
 }
 
-/// Returns a server with an acceptor and this many handlers, each of which sleeps in this call for
-/// a fraction of the time and on its client for the rest.
+/// Returns a server with an acceptor and `count` handlers, each of which sleeps in the call `on`
+/// for the fraction `share` of the time and on its client for the rest.
 fn handlers(count: u32, on: &str, object: Option<&str>, share: f64) -> Observation {
     let mut acceptor = thread("python3", 100, &[(User, 0.01), (Asleep, 0.99)]);
     acceptor.asleep_on = vec![sleep("poll", Some("tcp 10.0.0.1:80"), 0.99)];

@@ -83,7 +83,7 @@ fn a_process_that_writes_in_the_background_holds_up_no_other_process() {
     assert_eq!(with(0.0001).cause, WaitingForStorage, "{}", with(0.0001).sentence);
 }
 
-/// Returns a TCP sender on an interface of 1 Gb/s with this driver that carries this many Mb/s.
+/// Returns a TCP sender on a 1 Gb/s interface with driver `driver` that carries `megabits` Mb/s.
 fn on_link(driver: &str, megabits: u64) -> Observation {
     let mut client = thread("iperf3", 100, &[(Kernel, 0.05), (Asleep, 0.95)]);
     client.voluntary_switches = 5_000;

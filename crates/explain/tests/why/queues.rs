@@ -99,8 +99,8 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "is not reading");
 }
 
-/// Returns an observation of a relay that copies byte by byte; data waited at this share of the
-/// readings.
+/// Returns an observation of a relay that copies byte by byte; data waited in the fraction `share`
+/// of the readings.
 fn relay(share: f64) -> Observation {
     let carries = |received, acked, share| SocketCounts {
         receive_queue_mean: 50_000.0,

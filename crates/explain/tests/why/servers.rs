@@ -61,8 +61,8 @@ fn connections_that_carry_streams_queue_no_requests() {
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
 }
 
-/// Returns a client that sleeps in reads from a server, with these numbers of segments with data
-/// received and sent.
+/// Returns a client that sleeps in reads from a server, with `received` data segments received and
+/// `sent` sent.
 fn reader(received: u64, sent: u64) -> Observation {
     let object = Some("tcp 10.0.0.1:4000 to 10.0.0.3:80".to_owned());
     let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.05), (Asleep, 0.93)]);

@@ -185,7 +185,7 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
         ],
         _ => {
             let why = totals.iter().find_map(|total| total.own_ticks.reason.as_deref());
-            vec![format!("No time: {}", why.unwrap_or("no region was entered"))]
+            vec![format!("Time unknown: {}", why.unwrap_or("no region was entered"))]
         }
     }
 }
@@ -236,7 +236,7 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
             vec![format!("Busiest: `{label}`, {ticks} ticks per packet{bound}"), count]
         }
         (None, Some(first)) => {
-            vec![format!("No ticks per packet: {}", reason(&first.ticks_per_packet)), count]
+            vec![format!("Ticks per packet unknown: {}", reason(&first.ticks_per_packet)), count]
         }
         (None, None) => vec![format!("No strands in the input ({})", report.format)],
     }

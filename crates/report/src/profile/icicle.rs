@@ -137,8 +137,8 @@ impl Drawing {
         }
     }
 
-    /// Follows a chain of calls from a function, each to the only callee and as wide as its caller,
-    /// to the last one. Returns the callers' names, and the last function.
+    /// Follows the calls from a function as long as each caller has a single callee of the same
+    /// width. Returns the names of the callers, and the last callee.
     fn folded<'f>(
         &self,
         name: &'f str,

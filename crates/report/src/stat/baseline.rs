@@ -45,8 +45,8 @@ fn judgement(change: &BaselineChange) -> &'static str {
         Judged::NoInterval => "not judged: no interval",
         Judged::OtherTier => "not judged: different tier",
         Judged::OtherCaches => "not judged: different caches",
-        Judged::NotCountedBefore => "not compared: not counted in the earlier run",
-        Judged::NotCountedNow => "not judged: not counted now",
+        Judged::NotCountedBefore => "not judged: not counted in the earlier run",
+        Judged::NotCountedNow => "not judged: not counted in this run",
         Judged::Unknown => "not judged: reason unknown to this version",
     }
 }

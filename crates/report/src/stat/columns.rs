@@ -44,7 +44,7 @@ pub(super) fn render(columns: &[Column], style: &Style) -> String {
 pub(super) fn spread(first: &[Column], rest: &[Column], style: &Style) -> String {
     let mut tables = vec![first.to_vec()];
     for column in rest {
-        let last = tables.last_mut().expect("starts with one table");
+        let last = tables.last_mut().expect("there is at least one table");
         last.push(column.clone());
         if width(last) > style.width && last.len() > first.len() + 1 {
             last.pop();

@@ -80,7 +80,8 @@ fn notes_of_run(report: &RunReport, narrow: &Style) -> Vec<String> {
     [flows.as_str(), home].map(|text| sentences(text, narrow)).into()
 }
 
-/// Returns the sentence of a run's finding without what the headline says: where all packets ended.
+/// Returns the sentence of a run's finding, without the part that is in the headline: where all
+/// packets ended.
 fn evidence<'a>(sentence: &'a str, end: Option<&DeadEnd>) -> &'a str {
     let Some(end) = end else { return sentence };
     if end.is_drop() {

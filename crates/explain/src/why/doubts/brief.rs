@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads and processes that end before they are read.
+//! Threads and processes that end before they can be observed.
 
 use super::super::facts::Facts;
 use super::super::measure::children_cpus;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connection attempts of a program that stay without an answer.
+//! Connection attempts of a program that are never answered.
 
 use super::super::facts::Facts;
 use super::super::roles::is_accepted;
@@ -9,13 +9,14 @@ use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::BTreeMap;
 
 /// Detects a thread that waits for connections to an address that never answers, before the program
-/// uses another: an IPv6 address without a route, or a server that is down.
+/// tries another: an IPv6 address without a route, or a server that is down.
 pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of attempts. A server that is down is tried once in a while.
+    /// Minimum number of attempts. Programs try a server that is down only now and then.
     const ATTEMPTS: u32 = 3;
-    /// Minimum number of readings of an attempt: the server did not answer within a slice.
+    /// Minimum number of readings in which an attempt is seen: the server takes at least the time
+    /// between two readings.
     const READS: u64 = 2;
-    /// Minimum fraction of the time that the thread waits for such an attempt.
+    /// Minimum fraction of the time that the thread waits for connections to the address.
     const SHARE: f64 = 0.3;
     let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
     for socket in opened(facts).filter(|socket| is_attempt(socket)) {
@@ -41,9 +42,9 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
     }
     let doubt = Doubt::new(
         format!(
-            "Cannot tell how fast the program would be if {address} answered: thread {} sleeps {} \
-             % of the time in waits for it, and none of {attempts} connection attempts had an \
-             answer. Programs that know several addresses try the next one only after a timeout.",
+            "Cannot tell how fast the program would be if {address} answered: thread {} spends {} \
+             % of the time asleep waiting for it, and none of {attempts} connection attempts was \
+             answered. Programs that know several addresses try the next one only after a timeout.",
             label(thread),
             percent(share)
         ),
@@ -51,21 +52,22 @@ pub(super) fn unanswered(facts: &Facts<'_>) -> Option<Doubt> {
          silently); otherwise, remove it from DNS or from the list of servers, or shorten the \
          connect timeout",
     )?;
-    Some(doubt.with("connection attempts without an answer", f64::from(attempts), "attempts"))
+    Some(doubt.with("unanswered connection attempts", f64::from(attempts), "attempts"))
 }
 
-/// Returns the TCP sockets that the program connects.
+/// Iterates over the program's TCP sockets that were not accepted, such as outgoing connections.
 fn opened<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
     let sockets = facts.observation.sockets.iter();
     sockets.filter(|socket| socket.kind == SocketKind::Tcp && !is_accepted(facts, socket))
 }
 
-/// Returns whether a connection was sent for, and the peer has not sent anything.
+/// Returns whether segments were sent to open a connection, but the peer has not answered.
 fn is_attempt(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| tcp.segments_out > 0) && !has_answer(socket)
 }
 
-/// Returns whether the peer has ever answered: a connection has a round-trip time from then on.
+/// Returns whether the peer has ever sent a segment. A connection has a round-trip time from then
+/// on.
 fn has_answer(socket: &SocketCounts) -> bool {
     socket.tcp.as_ref().is_some_and(|tcp| tcp.segments_in > 0 || tcp.rtt_s > 0.0)
 }

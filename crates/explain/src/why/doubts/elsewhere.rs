@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Doubts from outside of the busiest thread: a network namespace that was not read, a full
+//! Doubts that do not concern the busiest thread: a network namespace that was not read, a full
 //! neighbour table, a second socket on the same port that gets no packets.
 
 use super::super::facts::Facts;

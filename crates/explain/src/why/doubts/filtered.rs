@@ -40,7 +40,7 @@ pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns whether the program has sockets of the network.
+/// Returns whether the program has sockets other than Unix domain sockets.
 fn has_sockets(facts: &Facts<'_>) -> bool {
     let is_local = |kind| matches!(kind, SocketKind::Unix | SocketKind::UnixListen);
     facts.observation.sockets.iter().any(|socket| !is_local(socket.kind))

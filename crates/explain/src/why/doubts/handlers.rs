@@ -23,7 +23,7 @@ const PENDING: f64 = 0.5;
 /// Minimum number of pending requests on which no thread works.
 const HELD: f64 = 0.5;
 
-/// Calls that write what was written to a file to the disk.
+/// Calls that flush the data written to a file to disk.
 const SYNCS: [&str; 4] = ["fdatasync", "fsync", "msync", "sync_file_range"];
 
 /// Returns the counts of requests if a request is pending most of the time.
@@ -44,7 +44,7 @@ fn syncs(sleep: &SleepTime) -> bool {
 }
 
 /// Returns the threads that sleep in futexes and go to sleep at least half as often as there are
-/// requests per connection, as threads do that handle requests.
+/// requests per connection, as request-handling threads do.
 fn in_futexes<'a>(facts: &Facts<'a>, counts: &RequestCounts) -> Vec<&'a ThreadActivity> {
     /// Minimum fraction of time in futexes.
     const SOME: f64 = 0.1;
@@ -62,8 +62,8 @@ fn in_futexes<'a>(facts: &Facts<'a>, counts: &RequestCounts) -> Vec<&'a ThreadAc
 /// Detects a group commit: threads or processes that handle requests sleep in futexes, while one of
 /// them, or another thread of the program, writes a file to the disk on behalf of all.
 pub(in super::super) fn group_commit(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of time in which a thread is asleep in such a call. The call also takes CPU
-    /// time, and the threads that it wakes up wait for a CPU.
+    /// Minimum fraction of time in which a thread is asleep in a call of [`SYNCS`]. The call also
+    /// takes CPU time, and the threads that it wakes up wait for a CPU.
     const SYNCING: f64 = 0.05;
     /// Minimum number of threads asleep in futexes, on average.
     const WAITING: f64 = 0.5;
@@ -102,9 +102,9 @@ pub(in super::super) fn group_commit(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Detects a pool of threads that is smaller than the number of pending requests, while all its
-/// threads sleep most of the time, and not for input.
+/// threads sleep most of the time, waiting for something other than input.
 pub(in super::super) fn small_pool(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum fraction of each thread's time.
+    /// Minimum fraction of time that each thread sleeps in the middle of a request.
     const MOST: f64 = 0.5;
     /// Minimum number of I/O calls of the pool per request.
     const CALLS: f64 = 1.0;
@@ -175,7 +175,7 @@ fn in_request(thread: &ThreadActivity) -> f64 {
     thread.asleep_on.iter().filter(in_middle).map(|sleep| sleep.share).sum()
 }
 
-/// Returns the CPU demand of all threads of the program, also of those that ended, in CPUs.
+/// Returns the CPU demand of all threads of the program, including those that ended, in CPUs.
 fn demand(facts: &Facts<'_>) -> f64 {
     let ended = facts.observation.ended_threads_cpus.unwrap_or(0.0);
     let demand = |thread: &ThreadActivity| facts.part_of_window(thread) * thread.demand();
@@ -187,7 +187,7 @@ fn demand(facts: &Facts<'_>) -> f64 {
 pub(super) fn held_by_others(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of the pending requests on which no thread works.
     const MUCH: f64 = 0.25;
-    /// Minimum number of threads asleep in futexes per such request.
+    /// Minimum number of threads asleep in futexes per request on which no thread works.
     const EXPLAINED: f64 = 0.5;
     let counts = pending(facts)?;
     let held = counts.pending_mean - demand(facts);

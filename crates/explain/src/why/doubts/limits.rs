@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits that are set on purpose, by the program itself or by an emulated network, and attempts
-//! to use up what the kernel keeps for connections.
+//! Limits that are set on purpose, by the program itself or by an emulated network, and connection
+//! attempts that exhaust the kernel's queues or ports.
 
 use super::super::facts::{Facts, Subject};
 use super::super::losses;
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 /// requests and replies.
 const STREAMS: u64 = 20;
 
-/// Maximum number of segments with data that the peer sends on a stream per second: a response
-/// takes several seconds.
+/// Maximum number of data segments per second from the peer of a stream: each response then takes
+/// several seconds.
 const REQUESTS_PER_S: f64 = 0.4;
 
-/// Minimum number of readings with progress per segment with data from the peer, at which responses
-/// take long even if there are more of them. A response that is sent at once makes progress in one
-/// reading, or in two if a reading falls into it.
+/// Minimum number of readings with progress per data segment from the peer at which responses count
+/// as long, even if the peer exceeds [`REQUESTS_PER_S`]. A response that is sent at once makes
+/// progress in one reading, or in two if a reading falls within it.
 const READINGS: f64 = 3.0;
 
 /// A connection that carries a stream.
 pub(in super::super) struct Stream<'a> {
     socket: &'a SocketCounts,
     tcp: &'a TcpCounts,
-    /// Time for which the connection was open in the window, in seconds, from the number of its
-    /// readings.
+    /// Time for which the connection was open in the window, in seconds, derived from the number of
+    /// its readings.
     open_s: f64,
 }
 
@@ -44,8 +44,8 @@ impl Stream<'_> {
     }
 }
 
-/// Returns the connections that carry streams of the program, and not replies to one request after
-/// another.
+/// Returns the connections on which the program sends a stream rather than replies to one request
+/// after another.
 pub(in super::super) fn streams<'a>(facts: &Facts<'a>) -> Vec<Stream<'a>> {
     let reads = |socket: &SocketCounts| socket.reads.unwrap_or(0);
     // UDP sockets are read in a rotation of their own.
@@ -152,15 +152,16 @@ pub(in super::super) fn half_open(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a program that opens connections to a server while hardly any local port may be left for
-/// them. The kernel counts no attempts that fail for lack of one (EADDRNOTAVAIL).
+/// Detects a program that opens connections to a server although nearly all local ports may be in
+/// use. The kernel does not count attempts that fail for lack of a port (EADDRNOTAVAIL).
 pub(super) fn few_ports(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of the ports that are in use.
     const MOST: f64 = 0.9;
     /// Time for which a closed connection keeps its port, in seconds (TCP_TIMEWAIT_LEN).
     const KEPT_S: f64 = 60.0;
     /// Minimum part of the connections in TIME_WAIT that were opened, and not accepted, on this
-    /// machine. The end that closes first keeps its port, which may also be a server here.
+    /// machine. The end that closes first keeps its port, and that end may be a server on this
+    /// machine.
     const OPENED: f64 = 0.8;
     let ports = facts.observation.local_ports.as_ref()?;
     let opened = facts.protocol("Tcp.ActiveOpens").filter(|opened| *opened > 0)?;
@@ -213,9 +214,9 @@ pub(super) fn no_ports(facts: &Facts<'_>) -> Option<Doubt> {
     const SEARCHING: f64 = 0.02;
     /// Minimum number of sleeps per second of a thread that tries again and again.
     const SLEEPS_PER_S: f64 = 1.0;
-    /// Maximum number of connections that are opened, per sleep of that thread.
+    /// Maximum number of connections opened per sleep of the thread that tries to open them.
     const OPENED: f64 = 0.1;
-    /// Minimum fraction of time asleep.
+    /// Minimum fraction of the thread's time asleep on a timer.
     const ASLEEP: f64 = 0.5;
     let thread = facts.busiest()?;
     let opened = facts.protocol("Tcp.ActiveOpens")?;
@@ -280,8 +281,8 @@ pub(super) fn no_ports(facts: &Facts<'_>) -> Option<Doubt> {
 pub(in super::super) fn emulated_network(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum delay in seconds that is reported; it limits a client to 500 requests per second.
     const DELAY_S: f64 = 0.002;
-    /// Minimum fraction of its traffic that is the program's, and minimum ratio of its packets to
-    /// the program's.
+    /// Minimum fraction of the emulated network's traffic that is the program's, and minimum ratio
+    /// of its packets to the program's packets.
     const OWN: f64 = 0.1;
     let is_much = |qdisc: &QdiscCounts| {
         qdisc.delay_s.is_some_and(|delay| delay >= DELAY_S)

@@ -65,8 +65,8 @@ fn doubt(socket: &SocketCounts, what: &str, why: &str, next: &str) -> Option<Dou
 
 /// Detects datagrams to addresses or ports without a socket, for a program with a UDP socket.
 pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Minimum number of such datagrams, as a fraction of the program's packets. A few always
-    /// arrive, for example from port scans.
+    /// Minimum number of datagrams without a socket, as a fraction of the program's packets. A few
+    /// always arrive, for example from port scans.
     const MANY: f64 = 0.1;
     /// Start of the default ephemeral port range (ip_local_port_range), which clients use.
     const CHOSEN: u16 = 32_768;

@@ -77,7 +77,7 @@ fn most_asleep<'a>(
     facts: &Facts<'a>,
     waits: impl Fn(&'a ThreadActivity) -> Vec<&'a SleepTime>,
 ) -> Option<(&'a ThreadActivity, f64, &'a SleepTime)> {
-    /// Minimum fraction of time in these sleeps.
+    /// Minimum fraction of time in the selected sleeps.
     const MOST: f64 = 0.5;
     /// Minimum number of sleeps per second of a thread other than the busiest.
     const SLEEPS_PER_S: f64 = 5.0;

@@ -66,7 +66,8 @@ pub(super) fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 /// Returns the program's part of the segments received in the network namespace; 1 if its
-/// connections end before their segments are counted, and `None` if it has none.
+/// connections end before their segments are counted. `None` if it does not use TCP, or if no
+/// segment was received.
 fn own_part(facts: &Facts<'_>) -> Option<f64> {
     if !facts.may_use_tcp() {
         return None;
@@ -125,15 +126,16 @@ pub(super) fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     Some(doubt.with("segments retransmitted", share, "ratio"))
 }
 
-/// Returns whether part of the program's connections make up the workload: at least half of those
-/// that it accepted or opened. If only a few of many connections do not progress, their peers have
-/// left or stopped, as always happens to a public server, and the program works for the others.
+/// Returns whether the connections selected by `is_one` make up the workload: at least half of
+/// those that the program accepted, or a tenth of those that it opened. If only a few of many
+/// connections do not progress, their peers have left or stopped, as always happens to a public
+/// server, and the program works for the others.
 pub(in super::super) fn are_workload<'a>(
     facts: &Facts<'a>,
     is_one: impl Fn(&SocketCounts) -> bool,
 ) -> bool {
-    /// Minimum part of the connections that the program opened: it has few servers, and waits for
-    /// each of them.
+    /// Minimum fraction of the connections that the program opened: it has few servers, and waits
+    /// for each of them.
     const OF_OPENED: f64 = 0.1;
     let is_used = |socket: &&SocketCounts| {
         let tcp = socket.tcp.as_ref();

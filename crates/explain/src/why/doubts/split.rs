@@ -7,7 +7,7 @@ use super::Doubt;
 use linerate_record::units::three_digits;
 
 /// Detects replies that the program writes in many small pieces. Each of them costs both ends a
-/// system call, so either end may be the limit although the program has idle time.
+/// system call, so either end may be the bottleneck although the program has idle time.
 pub(super) fn replies(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of segments with data sent per segment with a request.
     const SEGMENTS: f64 = 30.0;

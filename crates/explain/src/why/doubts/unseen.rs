@@ -62,7 +62,7 @@ pub(super) fn unread_xdp(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Detects a program that waits for input on sockets of which no list is read: netlink, SCTP,
+/// Detects a program that waits for input on sockets of kinds that are not listed: netlink, SCTP,
 /// vsock, CAN.
 pub(super) fn unlisted_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum fraction of the thread's time, and minimum number of sleeps per second of a thread
@@ -226,7 +226,7 @@ pub(super) fn silent(facts: &Facts<'_>) -> Option<Doubt> {
 pub(super) fn woken_together(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of threads that are woken together.
     const THREADS: usize = 8;
-    /// Minimum number of sleeps per packet, over all these threads.
+    /// Minimum number of sleeps per packet of all threads together.
     const SLEEPS: f64 = 2.0;
     /// Minimum number of sleeps per second and thread, if packets are not counted.
     const PER_S: f64 = 20.0;
@@ -386,8 +386,8 @@ pub(super) fn on_unix_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Returns whether the active threads sleep mostly in reads of single accepted connections. A
-/// thread that does so has answered all requests.
+/// Returns whether active threads sleep mostly in calls that read from a single accepted Unix
+/// domain connection. A thread that sleeps there has answered all requests.
 fn waits_for_clients(facts: &Facts<'_>) -> bool {
     /// Minimum fraction of the time asleep.
     const MOST: f64 = 0.8;

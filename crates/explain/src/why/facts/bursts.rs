@@ -10,7 +10,8 @@ impl Facts<'_> {
     /// Returns an upper bound on the busy fraction of a thread that polls a ring. During
     /// milliseconds without arrivals, the thread is idle once it has drained the ring. Draining
     /// takes at most the CPU time per packet times the number of packets that the ring can hold.
-    /// `None` if arrivals were not measured, or if draining takes too long for that.
+    /// `None` if arrivals were not measured, or if draining takes too long for such a bound to
+    /// hold.
     pub(super) fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// Smallest AF_PACKET ring frame that holds a 1500-byte packet, in bytes.
         const FRAME: f64 = 2048.0;

@@ -27,10 +27,10 @@ impl Facts<'_> {
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 
-    /// Returns the packets of the direction in which the program passes more of them. Its number of
-    /// system calls per packet refers to these: a server that sends each datagram to many receivers
-    /// makes many calls per datagram received, and a sender in batches few per datagram sent.
-    /// `None` as for [`Self::packets`].
+    /// Returns the number of packets in the direction in which the program passes more packets.
+    /// System calls per packet are relative to this number: a server that sends each datagram to
+    /// many receivers makes many calls per datagram received, and a program that sends in batches
+    /// makes few per datagram sent. `None` as for [`Self::packets`].
     pub(in super::super) fn packets_one_way(&self) -> Option<u64> {
         let packets = self.packets()?;
         let is_of_udp = self.datagrams("InDatagrams") == Some(packets);

@@ -72,8 +72,8 @@ impl Facts<'_> {
         self.packets_one_way().filter(|packets| *packets > 0).map(|packets| packets as f64)
     }
 
-    /// Returns whether clients wait for a reply nearly all the time, and for no other server: some
-    /// thread that is always on a CPU works for them.
+    /// Returns whether clients wait for a reply nearly all the time, while the program seldom waits
+    /// for another server: a thread that is always on a CPU then works for the clients.
     fn is_awaited(&self) -> bool {
         /// Minimum fraction of readings with a pending request.
         const MOST: f64 = 0.9;
@@ -94,9 +94,11 @@ impl Facts<'_> {
         /// thread that reads and writes sockets.
         const KERNEL: f64 = 0.005;
         const CALLS: f64 = 0.01;
-        /// Maximum CPU time per packet, in seconds. Clients of a slower program wait for it.
+        /// Maximum CPU time per packet, in seconds. A slower program would keep its clients
+        /// waiting.
         const MOST_S: f64 = 0.01;
-        /// The same for the only thread of a process, which polls no memory that another fills.
+        /// Maximum CPU time per packet, in seconds, of the only thread of a process, which cannot
+        /// poll memory that another thread fills.
         const MOST_ALONE_S: f64 = 0.1;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         let ran_s = thread.share_of(ThreadState::is_on_cpu) * thread.elapsed_s;

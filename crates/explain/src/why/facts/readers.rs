@@ -47,10 +47,10 @@ impl<'a> Facts<'a> {
     pub(in super::super) fn others_handle_packets(&self, thread: &ThreadActivity) -> bool {
         /// Minimum fraction of time waiting for input.
         const WAITS: f64 = 0.3;
-        /// Minimum CPU demand of these threads together, in CPUs.
+        /// Minimum CPU demand of the other threads together, in CPUs.
         const WORKS: f64 = 0.05;
-        /// Minimum number of their sleeps per packet. A thread that answers each request by itself
-        /// sleeps 0.5 times per packet, as requests and replies both count.
+        /// Minimum number of sleeps of the other threads per packet. A thread that answers each
+        /// request by itself sleeps 0.5 times per packet, as requests and replies both count.
         const PER_PACKET: f64 = 0.2;
         let Some(packets) = self.packets().filter(|packets| *packets > 0) else { return false };
         let is_twin = |other: &ThreadActivity| {
@@ -72,8 +72,9 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns whether a thread may read a socket of its own whose address other threads share
-    /// (SO_REUSEPORT, PACKET_FANOUT): the process has several such sockets, and the thread makes as
-    /// many system calls as that takes, if they were counted and the sockets are not mapped.
+    /// (SO_REUSEPORT, PACKET_FANOUT): the process has several sockets with the same address, and
+    /// the thread makes enough system calls to read one, unless its calls were not counted or the
+    /// sockets are memory-mapped.
     fn may_share_a_port(&self, thread: &ThreadActivity, packets: u64) -> bool {
         /// Minimum number of system calls per packet of all threads.
         const CALLS: f64 = 0.1;

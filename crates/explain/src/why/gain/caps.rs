@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bounds of gains: the requested line rate, the offered load, and threads that share the
+//! Upper bounds on gains: the requested line rate, the offered load, and threads that share the
 //! idle CPU time.
 
 use super::super::facts::{Facts, Subject};
@@ -24,7 +24,8 @@ pub(in super::super) fn wire_rate(facts: &Facts<'_>) -> Option<f64> {
     Some(both * busier_direction(facts, count))
 }
 
-/// Returns the part of the busier direction in a count of packets; 1 for counters of one direction.
+/// Returns the fraction of the counted traffic, by bytes, that flows in the busier direction; 1 for
+/// counters of a single direction.
 fn busier_direction(facts: &Facts<'_>, count: &PacketCount) -> f64 {
     /// Bytes of a segment's headers on a link: TCP with timestamps, IPv4, and Ethernet with
     /// preamble, FCS and gap.

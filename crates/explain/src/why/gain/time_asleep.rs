@@ -24,8 +24,8 @@ pub(super) fn wait_removed<'a>(
     subject: Subject<'a>,
     wait: Wait,
 ) -> Option<Estimate> {
-    /// Most likely fraction of the thread's kernel time, and of its waits for a CPU, that the same
-    /// calls cause.
+    /// Most likely fraction of the thread's kernel time, and of its waits for a CPU, that the calls
+    /// in which it sleeps cause.
     const IN_CALLS: f64 = 0.5;
     /// Factor for the high end: a thread that no longer sleeps per request works in larger batches.
     /// Without its disk syncs, redis was 8.8 to 10 times as fast; the time asleep alone explains a

@@ -76,7 +76,8 @@ impl Measure {
         }
     }
 
-    /// Measures of what is started for each packet or connection, and of who makes the calls.
+    /// Returns a measure of what the program starts per packet or connection, or of which thread
+    /// makes the system calls; `None` for other measures.
     fn of_starts<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         let thread = facts.thread(subject)?;
         match self {
@@ -103,7 +104,8 @@ impl Measure {
         }
     }
 
-    /// Measures of the connection that always has data to send.
+    /// Returns a measure of the connection that always has data to send, or of congestion marks;
+    /// `None` for other measures.
     fn of_sender(self, facts: &Facts<'_>) -> Option<Estimate> {
         match self {
             Self::SmallSegments => {
@@ -141,10 +143,10 @@ impl Measure {
 /// Calls that pass a datagram and its reply: one to receive, one to send.
 const CALLS_PER_PACKET: f64 = 2.0;
 
-/// Widens a share of samples or of CPU time to that of the work as a whole. The high end allows for
-/// the functions that call these, and for the caches that they fill: with select over 990
-/// descriptors, 45 % of the samples were in its functions, and without it, the rate rose to 3.8
-/// times.
+/// Widens a share of samples or of CPU time to the share of the work as a whole. The high end
+/// allows for callers of the sampled functions, and for the cache lines that these functions evict:
+/// with select over 990 descriptors, 45 % of the samples were in its functions, and without it, the
+/// rate rose to 3.8 times.
 fn with_callers(share: Estimate) -> Estimate {
     const LOW: f64 = 0.7;
     const RATIO: f64 = 2.4;
@@ -153,12 +155,13 @@ fn with_callers(share: Estimate) -> Estimate {
     Estimate { value, low: (LOW * share.low).min(value), high: high.max(value), ..share }
 }
 
-/// Widens a share of samples in functions that cause `causes` times their own time of work in other
-/// parts of the kernel, but no more than the kernel takes. The low end is the functions' own time.
+/// Widens a share of samples in functions to include the work that they cause in other parts of the
+/// kernel, so that the total is `causes` times their own time, up to most of the kernel's time. The
+/// low end is the functions' own time.
 fn with_caused(share: Estimate, causes: f64, kernel: Estimate) -> Estimate {
-    /// The kernel always does some other work too.
+    /// Maximum fraction of the kernel's time: the kernel always does some other work too.
     const OF_KERNEL: f64 = 0.9;
-    /// Largest part of the CPU time.
+    /// Maximum fraction of the CPU time.
     const MOST: f64 = 0.95;
     let most = (OF_KERNEL * kernel.value).clamp(0.0, OF_KERNEL);
     let value = (causes * share.value).min(most).max(share.value.min(MOST));
@@ -198,11 +201,11 @@ fn file_calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     counted(thread.io_calls?, received as f64)
 }
 
-/// Returns the part of a thread's CPU time that calls take if they are this fraction of all calls
-/// and each takes `weight` times as long as one of the others, given the kernel's part of the CPU
-/// time.
+/// Returns the fraction of a thread's CPU time taken by certain calls if they are the fraction
+/// `calls` of all calls and each takes `weight` times as long as one of the others. `kernel` is the
+/// fraction of the CPU time spent in the kernel.
 fn of_kernel(kernel: Estimate, calls: f64, weight: [f64; 3]) -> Estimate {
-    /// A thread always does some other work too.
+    /// Maximum fraction of the CPU time: a thread always does some other work too.
     const MOST: f64 = 0.98;
     let part = |weight: f64| calls * weight / (calls * weight + 1.0 - calls).max(1e-6);
     let [low, likely, high] = weight.map(part);
@@ -233,7 +236,7 @@ fn bytes_per_read(facts: &Facts<'_>) -> Option<Estimate> {
     counted(received, reads(facts).filter(|reads| *reads > 0)? as f64)
 }
 
-/// Returns the part of the system calls that read.
+/// Returns the fraction of all system calls that read.
 fn share_of_reads(facts: &Facts<'_>) -> Option<f64> {
     let (calls, _) = super::counts::system_calls(facts)?;
     Some((reads(facts)? as f64 / calls.max(1) as f64).min(1.0))
@@ -247,7 +250,7 @@ fn brief_cpus(facts: &Facts<'_>) -> Option<f64> {
 }
 
 /// Returns the connection that transferred the most bytes of those that always have data to send,
-/// if it and those like it carry at least half of the bytes that the program sends.
+/// if it and the connections like it carry at least half of the bytes that the program sends.
 fn typical<'a>(
     facts: &Facts<'a>,
     is_like: impl Fn(&TcpCounts, &TcpCounts) -> bool,

@@ -97,9 +97,9 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     counted(lost, sent as f64)
 }
 
-/// Returns the fraction of readings in which connections had nothing left to send, at most the time
-/// that they did not wait for the retransmission of a lost segment. A client that waits for each
-/// reply has nothing more to send either, but a loss holds it up.
+/// Returns the fraction of readings in which connections had nothing left to send, capped at the
+/// fraction of time in which they did not wait for the retransmission of a lost segment. A client
+/// that waits for each reply has nothing more to send either, but a loss holds it up.
 fn app_limited(facts: &Facts<'_>) -> Option<Estimate> {
     let marked = facts.tcp_share(|tcp| tcp.app_limited_share);
     match (marked, 1.0 - stalled_by_losses(facts)) {

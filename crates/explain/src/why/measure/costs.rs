@@ -105,8 +105,8 @@ pub(super) fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Esti
     Some(at_most_all(at(counted(events, used)?, cost)))
 }
 
-/// Returns the cost of a thread's system calls that pass packets or wait for them, which is what
-/// batches save; `None` without privileges, because then only some of the calls are counted.
+/// Returns the cost of a thread's system calls that pass packets or wait for them, which batching
+/// reduces; `None` without privileges, because then only some of the calls are counted.
 pub(super) fn calls(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread)?.value * thread.elapsed_s;
     let calls = counted(thread.system_calls?, on_cpu)?;

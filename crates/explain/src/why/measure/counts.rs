@@ -257,7 +257,7 @@ pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool
 }
 
 /// CPU time of threads that ended, in CPUs, below which none are assumed to have ended: 0.03 to
-/// 0.06 CPUs were counted for programs without such threads.
+/// 0.06 CPUs were counted for programs in which no thread ended.
 pub(super) const ENDED: f64 = 0.1;
 
 /// Returns the fraction of time that a thread waited while other programs' threads ran on its CPU,
@@ -316,8 +316,8 @@ pub(super) fn instead_known(thread: &ThreadActivity) -> f64 {
 
 /// Returns the share of the program's own threads in the CPU time of all threads that ran while a
 /// thread waited for its CPU; 0 if another CPU has room for them, or if other programs ran too. If
-/// it is not known what ran there, returns the share of the program's other threads in the time
-/// that this thread left of all CPUs.
+/// it is not known what ran there, returns the share of the program's other threads in the CPU time
+/// that all other threads used on any CPU.
 pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     /// Minimum idle CPU time that leaves room for another thread, in CPUs.
     const ROOM: f64 = 0.3;
@@ -338,8 +338,8 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     if has_room || all <= 0.0 { 0.0 } else { own / all }
 }
 
-/// Returns the share of the program's other threads in the CPU time that a thread left of all CPUs;
-/// 0 if its threads need no more CPUs than there are.
+/// Returns the share of the program's other threads in the CPU time that all threads except
+/// `thread` used on any CPU; 0 if the program's threads need no more CPUs than there are.
 fn own_on_all_cpus(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     let threads = facts.observation.threads.iter().filter(|one| !facts.is_brief(one));
     let needed: f64 = threads.map(ThreadActivity::demand).sum();
@@ -418,11 +418,11 @@ pub(super) fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> 
     Some((time_in(thread, Wait::Input)? - elsewhere).max(0.0) + timer)
 }
 
-/// Returns the fraction of time that a thread waits for requests of io_uring that may be those of
-/// files, because the kernel carries some of these out in threads of the process that wait for
-/// storage.
+/// Returns the fraction of time that a thread waits for io_uring requests that may be file reads or
+/// writes; 0 unless the kernel carries out such requests in worker threads of the process that wait
+/// for storage.
 fn in_uring(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
-    /// Minimum fraction of the time in which such a thread waits for storage.
+    /// Minimum fraction of time in which a worker thread waits for storage.
     const WAITS: f64 = 0.05;
     let is_worker = |other: &ThreadActivity| {
         other.pid == thread.pid

@@ -29,9 +29,9 @@ impl Measure {
 }
 
 /// Returns the largest fraction of readings with unread data over the TCP connections that carry
-/// requests and replies, without those on which a thread sleeps while sending; `None` without such
-/// connections. A connection without replies may be leaked, or a stream that nothing reads, unless
-/// no client gets a reply.
+/// requests and replies, excluding those on which a thread sleeps while sending; `None` without
+/// such connections. A connection without replies may be leaked, or a stream that nothing reads,
+/// unless no client gets a reply.
 fn requests_unread(facts: &Facts<'_>) -> Option<Estimate> {
     let sleeps = facts.observation.threads.iter().flat_map(|thread| &thread.asleep_on);
     let sends: Vec<&str> =
@@ -49,9 +49,9 @@ fn requests_unread(facts: &Facts<'_>) -> Option<Estimate> {
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// Returns the clients' connections with unread data if the program sleeps in `sends` all the time,
-/// to peers that acknowledge nothing; empty if less than half of the other connections have any,
-/// and may be leaked.
+/// Returns the clients' connections with unread data if a thread sleeps all the time while sending
+/// to the peers in `sends`, which acknowledge nothing. Empty if less than half of the other
+/// connections have unread data, because those connections may be leaked.
 fn unanswered<'a>(facts: &Facts<'a>, sends: &[&str]) -> Vec<&'a SocketCounts> {
     /// Minimum fraction of time in send calls, and of readings with unread data.
     const ALWAYS: f64 = 0.9;

@@ -23,9 +23,9 @@ pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     Some(passive?.max(active?))
 }
 
-/// Like [`opened`], if these connections may be the program's: it has a listening socket, or
-/// connections that do not outlast the window, and it made enough system calls and spent enough
-/// time in the kernel to set them up. `None` otherwise, because other programs opened them.
+/// Like [`opened`], but only if the connections may be the program's: the program has a listening
+/// socket, or connections that do not outlast the window, and it made enough system calls and spent
+/// enough time in the kernel to set them up. `None` otherwise, because other programs opened them.
 pub(super) fn own_opened(facts: &Facts<'_>) -> Option<u64> {
     /// Minimum number of system calls per connection: accept or connect, and close.
     const CALLS: u64 = 2;
@@ -75,7 +75,7 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
 /// end may have reset them, as proxies do with those to servers and TLS clients with those that
 /// they close.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
-    /// Minimum number of such connections per second, and per accepted connection.
+    /// Minimum number of connections turned away per second, and per accepted connection.
     const PER_S: f64 = 5.0;
     const SHARE: f64 = 0.2;
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
@@ -92,7 +92,7 @@ pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     (is_many && !were_served(facts)).then_some((accepted, aborted))
 }
 
-/// Returns whether the program listens, and connections were closed in this way often enough to
+/// Returns whether the program listens, and connections were closed without a reply often enough to
 /// matter.
 fn is_many(facts: &Facts<'_>, aborted: u64, accepted: u64, per_s: f64, share: f64) -> bool {
     let mut sockets = facts.observation.sockets.iter();
@@ -101,9 +101,9 @@ fn is_many(facts: &Facts<'_>, aborted: u64, accepted: u64, per_s: f64, share: f6
 }
 
 /// Returns whether the segments sent in the network namespace suffice for a reply on each accepted
-/// connection, if both of its ends are there. A connection that is closed unserved has a handshake
-/// of three, a request, a reset, and perhaps a segment that crosses it; some connections, which are
-/// served, have more.
+/// connection, if both of its ends are there. A connection that is closed unserved takes three
+/// segments for the handshake, a request, a reset, and perhaps a segment that crosses the reset;
+/// connections that are served take more.
 fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
     const UNSERVED: f64 = 6.0;
     const SOME_SERVED: f64 = 7.0;
@@ -126,7 +126,7 @@ fn were_served(facts: &Facts<'_>) -> bool {
     served > 0 && 2 * served >= asked.len()
 }
 
-/// Returns whether all threads were observed. Others may have set connections up, too.
+/// Returns whether all threads were observed. Unobserved threads may have set up connections too.
 fn is_whole(facts: &Facts<'_>) -> bool {
     let ended = facts.observation.ended_threads_cpus.map(|_| ended_cpus(facts));
     facts.observation.threads_left_out == 0 && ended.is_some_and(|it| it < ENDED)

@@ -248,10 +248,11 @@ fn socket_loss(facts: &Facts<'_>, socket: &SocketCounts) -> Option<Estimate> {
 }
 
 /// Returns the CPU time of the peers on a CPU. All that is known of a peer is its CPU time on all
-/// CPUs, and where its busiest thread was last. If the CPU's time has no room for all of it, how
-/// much was there is unknown: from none to what the program's threads left.
+/// CPUs, and where its busiest thread was last. If the peers' CPU time does not fit on this CPU,
+/// how much of it was used here is unknown: anything from 0 to the busy time that the program's
+/// threads did not use.
 fn peers_here(facts: &Facts<'_>, cpu: &CpuCounts) -> Estimate {
-    /// Maximum CPU time beyond what the CPU has, for errors of reading.
+    /// Maximum excess over the CPU's available time, in CPUs, that counts as reading error.
     const ERROR: f64 = 0.1;
     let is_here = |thread: &&ThreadActivity| thread.ran_on.first() == Some(&cpu.cpu);
     let threads = facts.observation.threads.iter().filter(is_here);
@@ -284,14 +285,14 @@ fn own_traffic(facts: &Facts<'_>, qdisc: &QdiscCounts) -> Option<Estimate> {
 }
 
 /// Returns the largest fraction of the bytes through a queueing discipline that the program may
-/// have sent in datagrams; 0 if it has no UDP sockets. Two bounds are known. The datagrams of the
-/// network namespace are at most of the largest size. And a packet that waits in the queueing
-/// discipline is also in its socket's send queue, so that the program has the same part of the
-/// bytes that wait as of those that pass (Little's law).
+/// have sent in datagrams; 0 if it has no UDP sockets. This is the lower of two bounds. First, no
+/// datagram of the network namespace exceeds the largest size. Second, a packet that waits in the
+/// queueing discipline is also in its socket's send queue, so the program's share of the bytes that
+/// wait equals its share of those that pass (Little's law).
 fn datagrams_through(facts: &Facts<'_>, qdisc: &QdiscCounts) -> f64 {
-    /// Largest datagram, also if the kernel or the NIC cuts it into packets, in bytes.
+    /// Size of the largest datagram in bytes, even if the kernel or the NIC splits it into packets.
     const LARGEST: f64 = 65_535.0;
-    /// Maximum ratio of the mean queue to the queue at the end of the window, as assumed.
+    /// Assumed maximum ratio of the mean queue length to the length at the end of the window.
     const VARIES: f64 = 3.0;
     let sockets = &facts.observation.sockets;
     let udp: Vec<_> = sockets.iter().filter(|one| one.kind == SocketKind::Udp).collect();
@@ -317,9 +318,9 @@ fn are_lasting(facts: &Facts<'_>) -> bool {
     opened as f64 <= OPENED * facts.elapsed() || !may_have_opened(facts)
 }
 
-/// Returns the fraction of an interface's packets that its tc filters dropped. The low end assumes
-/// that the program's part of them is the same as of the packets that passed, the high end that all
-/// were the program's.
+/// Returns the fraction of an interface's packets that its tc filters dropped. For the low end, the
+/// program's share of the dropped packets is assumed to equal its share of those that passed; for
+/// the high end, all of them are assumed to be the program's.
 fn filter_loss(
     facts: &Facts<'_>,
     interface: &InterfaceCounts,

@@ -46,7 +46,7 @@ pub(super) fn own_part(facts: &Facts<'_>, subject: Subject<'_>) -> Option<Estima
 /// Returns whether an interface receives its packets from other interfaces of the machine, which
 /// count them too.
 fn is_stacked(interface: &InterfaceCounts) -> bool {
-    /// Names that the kernel reports as the drivers of such interfaces.
+    /// Driver names that the kernel reports for interfaces stacked on other interfaces.
     const DRIVERS: [&str; 6] =
         ["802.1Q VLAN Support", "bonding", "bridge", "ipvlan", "macvlan", "team"];
     interface.driver.as_deref().is_some_and(|driver| DRIVERS.contains(&driver))

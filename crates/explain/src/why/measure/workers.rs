@@ -30,8 +30,8 @@ pub(super) fn others_await_input(facts: &Facts<'_>, thread: &ThreadActivity) -> 
 /// Returns whether clients wait for replies while all threads sleep, and the thread sleeps on
 /// something other than input for most of that time.
 fn holds_up_replies(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
-    /// Minimum fraction of the time with a delayed reply. A background thread that writes to disk
-    /// now and then does not account for the delays.
+    /// Minimum time asleep, relative to the time with a delayed reply. A background thread that
+    /// writes to disk now and then does not account for the delays.
     const MOST: f64 = 0.5;
     /// Maximum fraction of time in which the program waits for the reply of another server.
     const AWAITING: f64 = 0.3;
@@ -47,7 +47,7 @@ fn holds_up_replies(facts: &Facts<'_>, thread: &ThreadActivity) -> bool {
 }
 
 /// Returns the mean number of threads that wait for storage, relative to the mean number of clients
-/// that wait for a reply; 0 if only one thread does, which may be a background thread. `None`
+/// that wait for a reply; 0 if only one thread waits, because it may be a background thread. `None`
 /// without waiting clients.
 pub(super) fn storage_per_client(facts: &Facts<'_>) -> Option<Estimate> {
     /// Minimum fraction of time in which a thread waits for storage to count.

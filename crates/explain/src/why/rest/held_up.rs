@@ -65,7 +65,7 @@ pub(super) fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
 }
 
 /// Returns the finding for a thread that the kernel holds up for most of its other waits because
-/// memory is short. It is in no system call that could be shortened.
+/// memory is short. The thread is not in a system call that could be shortened.
 fn throttled_for_memory(
     facts: &Facts<'_>,
     thread: &ThreadActivity,

@@ -27,8 +27,8 @@ const VIRTUAL: [&str; 12] = [
 ];
 
 /// Returns the interface whose link is full in the direction in which the program carries much of
-/// its traffic, with its speed; `None` if there is none. If the user requested a line rate, that
-/// counts instead.
+/// its traffic, with its speed; `None` if there is none, or if the user requested a line rate,
+/// which is then the limit.
 pub(in super::super) fn full_link(facts: &Facts<'_>) -> Option<String> {
     /// Minimum part of the full direction that is the program's: of the bytes, or of the packets if
     /// the program's bytes are not counted.
@@ -58,7 +58,7 @@ pub(in super::super) fn full_link(facts: &Facts<'_>) -> Option<String> {
 
 /// Returns the speed of an interface's link in bits per second, if it limits the interface.
 fn speed(interface: &InterfaceCounts) -> Option<f64> {
-    /// Slower links are rather wrong values.
+    /// Minimum speed in bits per second; lower values are probably wrong.
     const LEAST: f64 = 100e6;
     let driver = interface.driver.as_deref()?;
     let is_virtual = interface.name == "lo" || VIRTUAL.contains(&driver);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What takes most of a busy thread's time, next to costs that are a small part of it.
+//! What takes most of a busy thread's time if known costs take only a small part of it.
 
 use super::super::facts::{Facts, Subject};
 use super::super::measure::Measure;
@@ -7,7 +7,7 @@ use super::{Room, full, full_link, limit_reached, room};
 use linerate_record::why::WhyFinding;
 
 /// Returns the finding for a thread that is always busy, mostly with work of the program itself;
-/// `None` if there is none, or if its rate is the one that was asked for.
+/// `None` without such a thread, or if the program reaches the requested line rate or fills a link.
 pub(in super::super) fn own_work(facts: &Facts<'_>) -> Option<WhyFinding> {
     /// Maximum fraction of the CPU time in the kernel; above that, the kernel's work dominates.
     const KERNEL: f64 = 0.4;

@@ -25,9 +25,9 @@ pub(super) fn calls_per_packet(facts: &Facts<'_>, thread: &ThreadActivity) -> Op
     (runs && of_thread >= CALLS && of_all >= CALLS).then_some(of_thread)
 }
 
-/// Detects a thread that never sleeps in a program on kernel sockets although most of its system
-/// calls are those that wait for input or for room, or, if the calls are not counted, although it
-/// spends far more time in the kernel than packets of that size need.
+/// Detects a thread, in a program that uses kernel sockets, that hardly ever sleeps although most
+/// of its system calls are meant to wait for input or for room. If calls are not counted, detects
+/// one that spends far more time in the kernel than packets of that size need.
 pub(super) fn spins(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Doubt> {
     /// Minimum CPU demand, and maximum number of sleeps per packet.
     const RUNS: f64 = 0.8;
@@ -62,10 +62,10 @@ pub(super) fn see_which_call(thread: &ThreadActivity) -> String {
     )
 }
 
-/// Describes the calls that wait for input or for room, if they are most of all calls and far more
-/// than packets.
+/// Describes the most frequent call that waits for input or for room; `None` unless it makes up
+/// most of the calls and far outnumbers the packets.
 fn empty_waits(facts: &Facts<'_>, calls: f64, packets: f64) -> Option<String> {
-    /// Minimum number of these calls per packet, and as a fraction of all calls.
+    /// Minimum number of waiting calls per packet, and as a fraction of all calls.
     const PER_PACKET: f64 = 5.0;
     const MOST: f64 = 0.8;
     let of_call = |event: &KernelEvent| {
@@ -84,11 +84,11 @@ fn empty_waits(facts: &Facts<'_>, calls: f64, packets: f64) -> Option<String> {
     })
 }
 
-/// Describes the CPU time per packet, if it is mostly spent in the kernel and far more than packets
-/// of that size need.
+/// Describes the CPU time per packet; `None` unless it is mostly spent in the kernel and far longer
+/// than packets of that size need.
 fn long_in_kernel(facts: &Facts<'_>, thread: &ThreadActivity, packets: f64) -> Option<String> {
-    /// Minimum CPU time per packet in seconds, and maximum size of these packets in bytes. A
-    /// request and its reply take about 20 us.
+    /// Minimum CPU time per packet in seconds, and maximum mean packet size in bytes. A request and
+    /// its reply take about 20 us.
     const COST_S: f64 = 50e-6;
     const BYTES: f64 = 1500.0;
     /// Minimum fraction of the CPU time in the kernel.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands out in the work of a thread, next to a doubt about its CPU time.
+//! What stands out in the work of a thread, in addition to a doubt about its CPU time.
 
 use super::super::facts::{Facts, Subject};
 use super::super::functions::{is_nameless, is_of_kernel};

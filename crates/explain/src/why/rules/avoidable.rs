@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::BriefThreads,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::BriefThreadsCpus, 0.1, "programs without such threads show up to 0.06"),
+            at_least(M::BriefThreadsCpus, 0.1, "up to 0.06 even without short-lived threads"),
             at_least(M::BriefThreadsShare, 0.3, "below that, most work is done by other threads"),
             at_least(M::Demand, 0.7, "below that, even the busiest thread has headroom"),
         ],

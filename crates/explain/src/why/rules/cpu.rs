@@ -19,8 +19,8 @@ pub(in super::super) const SHORT_US: f64 = 300.0;
 /// [`M::BriefProcesses`]). Above it, the threads that ran instead may have been theirs.
 const BRIEF_PER_S: f64 = 2.0;
 
-/// CPU time of other threads behind the same lock, in CPUs. Up to it, the thread waits for a CPU;
-/// above it, for these threads.
+/// Maximum CPU time, in CPUs, of other threads behind the same lock for a thread to count as
+/// waiting for a CPU. Above it, the thread waits for those threads.
 pub(in super::super) const TURNS: f64 = 0.1;
 
 const STILL_WAITS: &str = "with CPU {cpu} to itself, the thread still waits for it more than 5 % \

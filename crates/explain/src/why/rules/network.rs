@@ -412,7 +412,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ThunderingHerd,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::HerdThreads, 8.0, "fewer cost little"),
+            at_least(M::HerdThreads, 8.0, "fewer threads cost little"),
             at_least(
                 M::HerdSleeps,
                 1.0,

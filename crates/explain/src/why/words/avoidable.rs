@@ -91,7 +91,8 @@ fn per_packet(facts: &Facts<'_>, called: Called) -> String {
     }
 }
 
-/// Returns a sentence on the calls that batches do not save; empty if they are few.
+/// Returns a sentence about the system calls that batching does not save; `None` if there are few,
+/// or if calls were not counted.
 fn other_calls_too(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     /// Minimum fraction of the calls.
     const MATTERS: f64 = 0.1;

@@ -52,8 +52,9 @@ fn drain_faster(facts: &Facts<'_>) -> &'static str {
     }
 }
 
-/// Returns the packets to which a number of system calls per packet refers: those of the busier
-/// direction. If both directions were counted together, the number per packet of these follows.
+/// Returns the unit of a number of system calls per packet, which is relative to the packets of the
+/// busier direction. If both directions were counted together, adds the number of calls per packet
+/// received or sent.
 fn per_packet(facts: &Facts<'_>) -> String {
     /// Minimum difference between both numbers of packets.
     const DIFFERENT: f64 = 1.02;

@@ -45,8 +45,8 @@ fn reserve(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     ))
 }
 
-/// Returns the command that gives a thread priority over others on its CPU; empty if these are
-/// mostly threads of the program itself, which would only wait instead.
+/// Returns the command that gives a thread priority over others on its CPU; empty if the others are
+/// mostly the program's own threads, which would then wait instead.
 fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep, larger than the error of kernel accounting.
     const SLEEPS: f64 = 0.05;
@@ -76,7 +76,8 @@ fn prefer(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     }
 }
 
-/// Returns whether most of the CPU time of these threads is that of the program's own.
+/// Returns whether most of the CPU time of the threads in `instead` was used by the program's own
+/// threads.
 fn are_own(facts: &Facts<'_>, instead: &[RanInstead]) -> bool {
     let family = &facts.observation.watched.pids;
     let is_own = |one: &&RanInstead| one.pid.is_some_and(|pid| family.contains(&pid));
@@ -159,7 +160,7 @@ fn own(facts: &Facts<'_>, thread: &ThreadActivity, one: &RanInstead, pid: u32) -
     }
 }
 
-/// Returns the command that lets the threads of a process use these CPUs.
+/// Returns the command that lets the threads of a process use the CPUs in the list `cpus`.
 fn widen(cpus: &str, pid: u32) -> String {
     format!(
         "taskset -acp {cpus} {pid} widens an affinity mask; widen a cpuset where it was set \
@@ -185,8 +186,8 @@ fn confined(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
-/// Returns the command for a thread that yields to others by its policy or nice value; `None` for
-/// other threads.
+/// Returns the command that stops a thread from yielding to others because of its policy or nice
+/// value; `None` for other threads.
 fn yielding(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let tid = thread.tid;
     let within = match facts.observation.sched_autogroup {
@@ -231,7 +232,8 @@ fn pinned(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     })
 }
 
-/// Returns whether this much idle CPU time, in CPUs, has room for a thread that is moved.
+/// Returns whether `idle` CPU time, in CPUs, is enough for a thread that is moved; false if
+/// unknown.
 fn has_room(idle: Option<f64>) -> bool {
     /// Minimum idle CPU time, in CPUs.
     const ROOM: f64 = 0.5;

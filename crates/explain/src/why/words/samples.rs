@@ -61,8 +61,8 @@ fn place(function: &FunctionTime) -> String {
 
 /// Returns a sentence about idle threads with the same name as a busy thread; empty if there are
 /// none. In a server, they indicate that connections or flows are spread unevenly over the threads.
-/// Threads that wait for signals supervise others, and those of node are helpers of the only thread
-/// that runs the program.
+/// Threads that wait for signals do not count, because they supervise others; nor do those of node,
+/// which help the only thread that runs the program.
 pub(super) fn idle_twins(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     /// Minimum fraction of time asleep waiting for input.
     const IDLE: f64 = 0.9;

@@ -79,7 +79,7 @@ fn is_python(facts: &Facts<'_>) -> bool {
 }
 
 /// Returns how many requests the program sends to its servers for each request of a client, if
-/// these are several: they are then sent one after the other.
+/// there are several, which are then sent one after the other; `None` otherwise.
 fn times(facts: &Facts<'_>) -> Option<f64> {
     /// Minimum number that cannot be due to a request in several segments.
     const SEVERAL: f64 = 5.0;
