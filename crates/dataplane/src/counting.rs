@@ -203,7 +203,7 @@ impl TurnCounter {
         let events = self.width() - 1;
         for (packets, marks) in given.iter().zip(self.marks.windows(2)) {
             self.turns.push(*packets);
-            let [before, after] = marks else { unreachable!("windows of two") };
+            let [before, after] = marks else { unreachable!("`windows(2)` yields pairs") };
             let counts = (0..events).map(|e| after[e].wrapping_sub(before[e]));
             self.turns.extend(counts);
         }

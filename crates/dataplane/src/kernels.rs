@@ -172,7 +172,7 @@ impl StageKernels {
         }
     }
 
-    /// Returns the kernels without the log: calls of these are not logged.
+    /// Returns the kernels without the log: calls through the result are not logged.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }

@@ -35,7 +35,7 @@ pub(crate) enum Receiver {
     Tap(TapReceiver),
 }
 
-/// Counts of an AF_XDP socket at the moment at which its queue stopped taking frames from it.
+/// Counts of an AF_XDP socket at the moment when its queue stopped taking frames from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct XdpEnd {
     /// Frames that were still in the receive ring.
@@ -255,7 +255,7 @@ impl Ports {
     }
 
     /// Reads, for the first `count` receiving interfaces, the counter of packets that have arrived.
-    /// Asks only for these interfaces: the rings fill up meanwhile.
+    /// Queries only these interfaces, because the rings fill up meanwhile.
     fn received(&self, count: usize) -> Vec<Option<u64>> {
         let network = Network::own().ok();
         let receiving = self.interfaces.iter().filter(|interface| interface.receives > 0);

@@ -311,7 +311,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     /// Records an iteration that only received packets that the source had to drop. All of its time
-    /// counts as busy: how long it usually takes is unknown.
+    /// counts as busy, because the usual duration of such an iteration is unknown.
     pub(crate) fn dropped(&mut self) {
         if ON {
             let now = self.clock.ticks();

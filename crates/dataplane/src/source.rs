@@ -52,7 +52,8 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 /// ```
 ///
 /// Takes time proportional to the number of frames and of replicas, and 4 bytes of memory per
-/// frame. Of more than half a million frames, only stretches at even distances are simulated.
+/// frame. If there are more than half a million frames, only evenly spaced stretches of them are
+/// simulated.
 ///
 /// # Panics
 /// Panics unless `replicas` is 1 to 256.

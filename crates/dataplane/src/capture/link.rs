@@ -90,7 +90,7 @@ struct Header {
 }
 
 impl Link {
-    /// Returns a captured packet as an Ethernet frame and its on-wire length, both without FCS;
+    /// Returns a captured packet as an Ethernet frame, and its on-wire length, both without FCS;
     /// `None` if the packet contains no frame. A packet without an Ethernet header gets one in
     /// `scratch`.
     pub(super) fn framed<'b>(

@@ -52,9 +52,9 @@ pub(super) fn latency(workers: &[&Readings], ticks_per_s: f64, is_live: bool) ->
 ///
 /// The share of samples below the quantile varies for two reasons, and the interval contains both.
 /// Samples are a selection of the packets: of `n` independent ones, the number below the true `q`
-/// quantile is within `n q -+ 1.96 sqrt(n q (1 - q))` in 95 % of cases. Delays hit many packets in
-/// a row: this is estimated by resampling the stretches of the run. The ends of the interval of the
-/// share are mapped back through the quantiles (Woodruff, 1952).
+/// quantile is within `n q -+ 1.96 sqrt(n q (1 - q))` in 95 % of cases. Delays affect many packets
+/// in a row; the resulting variation is estimated by resampling the stretches of the run. The ends
+/// of the interval of the share are mapped back through the quantiles (Woodruff, 1952).
 fn estimate(
     all: &Histogram<u64>,
     stretches: &Stretches,

@@ -51,7 +51,7 @@ pub(crate) struct PartSum {
     pub(crate) packets: u64,
 }
 
-/// Everything that a meter has measured during the measurement. Times are in ticks unless their
+/// Everything that a meter has recorded during the measurement. Times are in ticks unless their
 /// names say otherwise.
 #[derive(Default)]
 pub(crate) struct Readings {
@@ -76,7 +76,7 @@ pub(crate) struct Readings {
     /// Source-to-sink latency in ticks, for packets timestamped at the source. Recorded only by
     /// workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// The same samples by stretch of the measurement, with less resolution.
+    /// The latency samples by stretch of the measurement, at a lower resolution than in `latency`.
     pub(crate) stretches: Stretches,
     /// Hardware event counts; `None` if no counter was opened.
     pub(crate) counted: Option<CountedTurns>,
