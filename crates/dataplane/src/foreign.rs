@@ -17,7 +17,7 @@
 //!         then drop and consume according to the verdicts
 //! ```
 //!
-//! The stage's account is computed from the changes of these lines, so foreign code cannot get it
+//! The stage's account is computed from the changes to these lines, so foreign code cannot get it
 //! wrong.
 
 use crate::burst::{Burst, MAX_BURST, Verdict};

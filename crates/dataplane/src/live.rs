@@ -278,15 +278,15 @@ pub(crate) fn received_packets(link: &Link, port: &Port) -> u64 {
     if is_far_end(port) { link.tx_packets } else { link.rx_packets }
 }
 
-/// Queues of interfaces on which each queue both receives and sends, by interface name, then by
-/// queue.
+/// Queues of the interfaces whose queues both receive and send (AF_XDP and TAP), by interface name,
+/// then by queue.
 #[derive(Default)]
 struct Pairs {
     receivers: BTreeMap<String, Vec<Receiver>>,
     senders: BTreeMap<String, Vec<Option<Sender>>>,
 }
 
-/// Opens the queues of AF_XDP and TAP interfaces, on which each queue both receives and sends.
+/// Opens the queues of the AF_XDP and TAP interfaces, whose queues both receive and send.
 fn pairs(interfaces: &[Interface]) -> Result<Pairs, linux::Error> {
     let mut pairs = Pairs::default();
     for interface in interfaces {

@@ -126,8 +126,8 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     account: Account,
     window: Window,
     window_start: u64,
-    /// Timestamp at which the current window ends. Before the measurement, this is where the first
-    /// window begins.
+    /// Timestamp at which the current window ends. Before the measurement, the timestamp at which
+    /// the first window begins.
     boundary: u64,
     marks: [u64; MAX_PARTS + 1],
     given: [u64; MAX_PARTS],
@@ -261,7 +261,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a wait for packets, after an empty poll that has been recorded.
+    /// Records a wait for packets, after an empty poll that has already been recorded.
     #[inline]
     pub(crate) fn waited(&mut self) {
         if ON {

@@ -70,7 +70,8 @@ pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
 }
 
 /// Returns all frames or, if there are more than [`SIMULATED_FRAMES`], evenly spaced runs of
-/// consecutive frames. Each run is several times as long as one queue can get ahead of another.
+/// consecutive frames. Each run is several times as long as the maximum lead of one queue over
+/// another.
 fn stretches(buckets: &[u8]) -> Cow<'_, [u8]> {
     const STRETCHES: usize = SIMULATED_FRAMES / (8 * DESCRIPTORS as usize);
     if buckets.len() <= SIMULATED_FRAMES {

@@ -9,7 +9,7 @@ use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Segments of more stages than this are abbreviated by [`describe`].
+/// Maximum number of stages in a segment for [`describe`] to list them all.
 const SPELLED_OUT: usize = 4;
 
 /// Why a mapping is rejected.

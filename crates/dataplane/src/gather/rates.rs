@@ -40,7 +40,8 @@ pub(super) struct Rates {
     all: bool,
     /// Rate of packets delivered to the sinks, in packets per ms, by window.
     pub(super) delivered: Vec<f64>,
-    /// Rate of packets taken from the source and not lost to overflow, in packets per ms, by window.
+    /// Rate of packets taken from the source and not lost to overflows, in packets per ms, by
+    /// window.
     pub(super) processed: Vec<f64>,
     /// Largest mean burst size of any worker, in packets.
     burst: f64,

@@ -37,7 +37,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Returns the indices of those cells covered by the window that are multiples of `stride`.
+    /// Returns the indices of the cells that the window covers, limited to multiples of `stride`.
     pub(crate) fn kept_cells(&self, stride: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.index.next_multiple_of(stride);
         (first..self.index + self.cells).step_by(stride as usize)
@@ -67,8 +67,8 @@ pub(crate) struct Readings {
     pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],
-    /// Windows in order. Only those are kept that cover a cell whose index is a multiple of
-    /// `stride`.
+    /// Windows, in order. Only windows that cover a cell whose index is a multiple of `stride` are
+    /// kept.
     pub(crate) windows: Vec<Window>,
     pub(crate) stride: u64,
     pub(crate) windows_total: u64,

@@ -23,8 +23,8 @@ const ADVICE: &str = "run as root, or as the user who created the namespace";
 /// Number of files that the child passes.
 const FILES: usize = NUMBER + SETTINGS;
 
-/// What the child passes: an error number or 0, and which of the settings' files are missing, a bit
-/// each. In the place of a missing file, a socket is passed.
+/// The child's message: an error number (0 for success), and a bit mask of the settings' files that
+/// are missing. A socket is passed in place of each missing file.
 type Head = [u32; 2];
 
 /// An aligned buffer for the control message that carries the files.
@@ -62,7 +62,8 @@ pub(super) fn files_of(pid: u32) -> Result<([OwnedFd; NUMBER], settings::Files),
     }
 }
 
-/// Returns the identifiers of this program's and another process's namespaces of this kind.
+/// Returns the identifiers of the namespaces of type `kind`, such as `user`, of this program and of
+/// process `pid`; `None` for one that cannot be read.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -127,7 +128,8 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; NUMBER]> {
     Some(sockets)
 }
 
-/// Returns the sockets and the settings' files, and which of the latter are missing, a bit each.
+/// Returns the sockets and the settings' files, and a bit mask of the settings' files that are
+/// missing. A missing file is replaced with a socket.
 fn with_settings(sockets: [RawFd; NUMBER]) -> ([RawFd; FILES], u32) {
     let (mut files, mut missing) = ([sockets[0]; FILES], 0);
     files[..NUMBER].copy_from_slice(&sockets);
@@ -140,7 +142,7 @@ fn with_settings(sockets: [RawFd; NUMBER]) -> ([RawFd; FILES], u32) {
     (files, missing)
 }
 
-/// Sends the head, perhaps with files attached.
+/// Sends `head`, with `files` attached if given.
 fn send(to: RawFd, mut head: Head, files: Option<[RawFd; FILES]>) {
     let mut part = libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: size_of::<Head>() };
     let mut control = Control([0; 64]);
