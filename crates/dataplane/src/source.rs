@@ -457,7 +457,8 @@ mod tests {
         assert!(coupled_share(&mixed, 2) < 0.51);
     }
 
-    /// The beginning, with which nothing is wrong, is not all that is simulated.
+    /// Not only the beginning of the traffic is simulated: here, it is balanced, but the rest is
+    /// not.
     #[test]
     fn large_captures_are_simulated_in_part() {
         let frames = SIMULATED_FRAMES + SIMULATED_FRAMES / 2;

@@ -89,9 +89,10 @@ impl fmt::Display for Refusal {
                 write!(f, "the segments must cover all stages, but they end before stage {stage}")
             }
             Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
-            Self::CpuCount { cpus, replicas, .. } => {
-                write!(f, "{cpus} CPUs for {replicas} replicas; give one CPU per replica, or none")
-            }
+            Self::CpuCount { cpus, replicas, .. } => write!(
+                f,
+                "CPUs listed: {cpus}; replicas: {replicas}; give one CPU per replica, or none"
+            ),
             Self::CpuTwice { cpu, .. } => {
                 write!(f, "CPU {cpu} is used twice; each worker needs its own CPU")
             }

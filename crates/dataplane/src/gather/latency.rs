@@ -109,7 +109,7 @@ mod tests {
         (figure.low.expect("bounded"), value, figure.high.expect("bounded"))
     }
 
-    /// About one in 100 packets is slow, but all of them are in a few delays.
+    /// About one in 100 packets is slow, but all slow packets are due to a few delays.
     #[test]
     fn a_quantile_that_few_delays_decide_has_a_wide_interval() {
         for delays in [5, 18, 25] {

@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Both threads then need the same CPU: the one that waits must leave it.
+    /// If both threads share a CPU, the waiting thread must give it up.
     #[test]
     fn one_cpu_is_enough() {
         let [cpu, _] = two_cpus();

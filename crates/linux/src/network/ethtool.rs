@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn the_loopback_interface_has_features() {
         let Ok(network) = Network::own() else {
-            println!("SKIP: netlink may not be used here");
+            println!("SKIP: netlink is not permitted here");
             return;
         };
         assert!(network.features("no interface at all").is_err());

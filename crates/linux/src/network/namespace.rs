@@ -229,9 +229,9 @@ mod tests {
     use crate::Error;
     use std::process::{Command, Stdio};
 
-    /// Returns the network of a process that unshare(1) starts with these arguments, and that
-    /// prints a line once it is ready; `None`, with a note, if namespaces are not permitted. By
-    /// then, the process has ended.
+    /// Returns the network of a process that unshare(1) starts with these arguments. The process
+    /// prints a line once it is ready, and has ended when this function returns. Prints a note and
+    /// returns `None` if namespaces are not permitted.
     fn network_of(arguments: &[&str]) -> Option<Result<Network, Error>> {
         let mut child = Command::new("unshare")
             .args(arguments)
@@ -240,7 +240,7 @@ mod tests {
             .stderr(Stdio::null())
             .spawn();
         let Ok(child) = child.as_mut() else {
-            println!("SKIP: no unshare");
+            println!("SKIP: unshare(1) is missing");
             return None;
         };
         let mut line = [0u8; 1];
@@ -255,7 +255,7 @@ mod tests {
         Some(network)
     }
 
-    /// Returns the interfaces of such a process.
+    /// Returns the interfaces in the network of a process started with [`network_of`].
     fn interfaces_of(arguments: &[&str]) -> Option<Vec<String>> {
         let links = network_of(arguments)?.unwrap().links().unwrap();
         Some(links.into_iter().map(|link| link.name).collect())
