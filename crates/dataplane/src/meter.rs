@@ -42,8 +42,8 @@ const AWAY_NS: u64 = 10_000;
 const AWAY_FACTOR: u64 = 4;
 
 /// Sampling rate: one in this many iterations, at random. A sampled iteration reads the counter
-/// once per part, at about 25 ticks per read. With 16, the overhead is 0.2 % of an iteration with
-/// 32 packets on the edge path.
+/// once per part, at about 25 ticks per read. At one in 16, the overhead is 0.2 % of an iteration
+/// with 32 packets on the edge path.
 const SAMPLED: u32 = 16;
 
 /// Logging rate: one in this many iterations logs kernel calls. The value is a multiple of

@@ -83,7 +83,8 @@ impl Shared {
     /// Maps `bytes` bytes of the memory that a socket offers at `offset`.
     ///
     /// # Errors
-    /// Returns an error if the socket has no such memory, or if the process may not map it.
+    /// Returns an error if the socket has no such memory, or if the process is not permitted to map
+    /// it.
     pub(crate) fn of_socket(socket: &OwnedFd, bytes: usize, offset: i64) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;

@@ -30,8 +30,8 @@ pub struct Responses {
     /// The times in ns, in the order in which they were measured. Each includes the cost on both
     /// sides: for a thread asleep, two system calls and the scheduler.
     pub ns: Vec<f64>,
-    /// Number of pushes left out because one of the two threads was preempted meanwhile. A thread
-    /// that waits for its CPU after a wake-up does not count as preempted.
+    /// Number of pushes left out because one of the two threads was preempted during the push or
+    /// the wait. A thread that waits for its CPU after a wake-up does not count as preempted.
     pub preempted: u64,
 }
 

@@ -7,9 +7,9 @@
 //! files of settings, passes them to the parent and exits. The child calls only async-signal-safe
 //! functions.
 //!
-//! The child enters the user namespace only if it may not enter the network namespace otherwise.
-//! Root needs no user namespace, and would lose its privileges in one: the network namespace of a
-//! process in a sandbox is often owned by the user namespace outside.
+//! The child enters the user namespace only if it is not permitted to enter the network namespace
+//! otherwise. Root needs no user namespace, and would lose its privileges in one: the network
+//! namespace of a process in a sandbox is often owned by the user namespace outside.
 
 use super::settings::{self, SETTINGS};
 use super::{NUMBER, SOCKETS};

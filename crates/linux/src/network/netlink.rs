@@ -15,7 +15,8 @@ const ACKNOWLEDGE: u16 = 4;
 /// Flags: create the object; fail if it exists.
 pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
-/// Flag: the kernel's objects changed during a dump, so that some may be missing and others twice.
+/// Flag: the kernel's objects changed during a dump, so some may be missing and others listed
+/// twice.
 const CHANGED: u16 = 0x10;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
