@@ -206,7 +206,7 @@ fn main() {
     let repetitions: u32 = if test { 1 } else { asked.unwrap_or(41) };
     let allowed = linux::allowed_cpus().expect("the kernel reports the CPUs");
     let [first, second, ..] = allowed[..] else {
-        println!("ring: SKIP: a ring needs two CPUs, but {} are available", allowed.len());
+        println!("ring: SKIP: a ring needs two CPUs; number available: {}", allowed.len());
         return;
     };
     println!("million items per second, {CAPACITY} slots, processors {first} and {second}");

@@ -11,7 +11,7 @@
 //! all quantities, or those with `PART` in their names.
 
 #[path = "../tests/common/mod.rs"]
-#[expect(dead_code, reason = "the tests need more of it")]
+#[expect(dead_code, reason = "the tests use the rest of the module")]
 mod common;
 
 use common::{OPTIONS, kinds, path, stage, traffic};
@@ -84,7 +84,7 @@ fn pps(packets: f64) -> Rate {
     Rate::PacketsPerSecond(packets)
 }
 
-/// Runs these stages on CPU 0 and returns the report.
+/// Runs `stages` on CPU 0 and returns the report.
 fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport {
     let mut path = path(stages);
     path.sink = Sink::Null;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moves packets between two rings on one thread, without any stage, as testpmd's io mode does on
-//! two ports of net_ring; `cargo xtask live` compares the two.
+//! Moves packets between two rings on one thread, without any stage, as testpmd's io mode does with
+//! two net_ring ports; `cargo xtask live` compares the two.
 //!
 //! ```text
 //! ring 0 -> burst of up to 32 -> ring 1 -> burst of up to 32 -> ring 0 ...
 //! ```
 //!
-//! Prints the packets per second that were moved from one ring to another, over 1.5 s after 0.5 s
-//! of warm-up.
+//! Prints how many packets per second were moved from one ring to the other, measured over 1.5 s
+//! after a warm-up of 0.5 s.
 //!
 //! `cargo run --release -p linerate-dataplane --example ring_io`
 
@@ -22,7 +22,7 @@ const CAPACITY: usize = 1024;
 /// Packets per burst, and in each ring at the start, as with testpmd's `--tx-first`.
 const BURST: usize = 32;
 
-/// Bytes per buffer, as many as a frame of an MTU of 1500 needs.
+/// Buffer size in bytes, enough for the frames of a link with an MTU of 1500.
 const BUFFER_BYTES: usize = 2048;
 
 /// Rounds between two readings of the clock.
@@ -46,7 +46,7 @@ fn main() {
     println!("{:.0} packets/s", moved as f64 / seconds);
 }
 
-/// Moves packets for `time`. Returns the packets moved, and the seconds that it took.
+/// Moves packets for `time`. Returns the number of packets moved and the elapsed seconds.
 fn spin<'p>(rings: &mut [Ring<'p>; 2], burst: &mut Vec<Packet<'p>>, time: Duration) -> (u64, f64) {
     let [first, second] = rings;
     let begun = Instant::now();
@@ -63,7 +63,8 @@ fn spin<'p>(rings: &mut [Ring<'p>; 2], burst: &mut Vec<Packet<'p>>, time: Durati
     }
 }
 
-/// Moves a burst from one ring to the other, which has room for it. Returns its packets.
+/// Moves a burst from one ring to the other, which has room for it. Returns the number of packets
+/// moved.
 #[inline]
 fn pass<'p>(
     from: &mut Consumer<Packet<'p>>,

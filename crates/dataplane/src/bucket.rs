@@ -3,11 +3,11 @@
 //! replicas.
 //!
 //! As in a NIC, the hash covers addresses, protocol and ports of unfragmented TCP and UDP packets,
-//! and only the addresses of all other packets. With this hash alone, fragments could be in another
-//! bucket than the other packets of their flow. Therefore, if two addresses exchange fragments (see
-//! `may_be_fragment`), all replayed packets between them are hashed by address only. The hash
-//! ignores the inner headers of tunnels. It has no secret key, so senders can choose the buckets of
-//! their packets.
+//! and only the addresses of all other packets. With this hash alone, fragments could be in a
+//! different bucket from the other packets of their flow. Therefore, if two addresses exchange
+//! fragments (see `may_be_fragment`), all replayed packets between them are hashed by address only.
+//! The hash ignores the inner headers of tunnels. It has no secret key, so senders can choose the
+//! buckets of their packets.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -27,11 +27,11 @@ const TCP_AND_UDP: [u8; 2] = [6, 17];
 /// routing, fragment, authentication, destination options.
 const IPV6_EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
 
-/// Returns the bucket (below [`BUCKETS`]) of a frame. For an unfragmented TCP or UDP packet, it
-/// depends on IP addresses, protocol and ports; for all other packets, it is the
+/// Returns the bucket (below [`BUCKETS`]) of a frame. For an unfragmented TCP or UDP packet, the
+/// bucket depends on IP addresses, protocol and ports; for any other packet, it is the
 /// [`address_bucket`].
 ///
-/// Both directions of a flow are in the same bucket. Fragments may be in a different bucket than
+/// Both directions of a flow are in the same bucket. Fragments may be in a different bucket from
 /// the unfragmented packets of their flow.
 pub fn flow_bucket(frame: &[u8]) -> u8 {
     let Some((l3, ethertype)) = network_layer(frame) else { return address_bucket(frame) };
@@ -83,8 +83,8 @@ struct Ports {
     each: [u16; 2],
 }
 
-/// Returns the ports of the packet whose IP header begins at `l3`, which is not a fragment; `None`
-/// if it is neither TCP nor UDP.
+/// Returns the ports of an unfragmented packet whose IP header begins at `l3`; `None` if the packet
+/// is neither TCP nor UDP.
 fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
     let first = *frame.get(l3)?;
     let (protocol, l4) = match first >> 4 {

@@ -23,8 +23,8 @@ pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
     /// Dropped and consumed packets, whose buffers the worker returns to their pools.
     pub(crate) released: Vec<Packet<'p>>,
-    /// Index of the packet that the stage is processing, for reports of panics; past the end
-    /// between packets.
+    /// Index of the packet that the stage is processing, for reports of panics. Between packets,
+    /// the index is past the end of the burst.
     cursor: usize,
     /// While verdicts are being applied: the number of packets before the cursor that stay in the
     /// burst.
@@ -65,7 +65,7 @@ impl<'p> Burst<'p> {
         self.packets.push(packet);
     }
 
-    /// Returns the dropped and consumed packets whose buffers have not been returned yet.
+    /// Returns the dropped and consumed packets whose buffers are not yet back in their pools.
     pub fn released(&self) -> &[Packet<'p>] {
         &self.released
     }
@@ -110,8 +110,8 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
-    /// Sets the index of the packet being processed; past the end if there is none. Call only if no
-    /// packet before this one has been dropped.
+    /// Sets the index of the packet being processed; an index past the end means none. Call only if
+    /// no packet before that index has been dropped.
     pub(crate) fn set_cursor(&mut self, index: usize) {
         (self.cursor, self.kept) = (index, index);
     }

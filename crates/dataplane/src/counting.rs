@@ -125,9 +125,9 @@ const ONE_IN_BY_CALL: u32 = 1_024;
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters on the calling thread. Returns the counters, or `None` if no
-    /// event could be opened, and all requested events, each with the reason if it could not be
-    /// opened.
+    /// Opens and starts the counters on the calling thread. Returns the counters (`None` if no
+    /// event could be opened) and all requested events. Events that could not be opened have a
+    /// reason.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
         let pmu_user = host_facts.pmu_user();
@@ -203,7 +203,7 @@ impl TurnCounter {
         let events = self.width() - 1;
         for (packets, marks) in given.iter().zip(self.marks.windows(2)) {
             self.turns.push(*packets);
-            let [before, after] = marks else { unreachable!("windows of two") };
+            let [before, after] = marks else { unreachable!("`windows(2)` yields pairs") };
             let counts = (0..events).map(|e| after[e].wrapping_sub(before[e]));
             self.turns.extend(counts);
         }

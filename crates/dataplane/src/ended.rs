@@ -7,7 +7,7 @@ use crate::replay::Replayed;
 use crate::worker::Worker;
 use linerate_record::run::CountedEvent;
 
-/// A worker whose thread has ended, with what its meter has read.
+/// A worker whose thread has ended, with the readings of its meter.
 pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
     pub(crate) worker: Worker<'g, 'g>,

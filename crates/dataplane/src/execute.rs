@@ -37,8 +37,8 @@ const START_DELAY: Duration = Duration::from_millis(20);
 /// Interval at which the calling thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
-/// Interval of this check in runs whose workers may sleep. Checks every [`LOOK_UP`] would cost more
-/// CPU time than the workers.
+/// Interval at which the calling thread checks whether the workers have ended, in runs whose
+/// workers may sleep. Checks every [`LOOK_UP`] would cost more CPU time than the workers.
 const RARE_LOOK_UP: Duration = Duration::from_millis(25);
 
 /// When the source and the measurement start.
@@ -50,13 +50,13 @@ struct Start {
     span: Span,
 }
 
-/// What the threads of a run leave behind.
+/// What is left of a run after its threads have ended.
 pub(crate) struct Executed<'g> {
     /// The workers.
     pub(crate) ended: Vec<Ended<'g>>,
     /// The interfaces' counters at the start of reception, if the path has interfaces.
     pub(crate) begun: Option<Begun>,
-    /// Readings at the start and at the end of the measurement.
+    /// The kernel's counters of lost time, read at the start and at the end of the measurement.
     pub(crate) lost: [LostTime; 2],
 }
 
@@ -170,8 +170,9 @@ fn no_thread(place: Place, error: &std::io::Error) -> RunError {
     })
 }
 
-/// Waits for the threads, and makes them end when their time is up. Returns readings at the start
-/// and at the end of the measurement, which this thread makes so that the workers need not.
+/// Waits for the threads, and makes them end when their time is up. Returns the kernel's counters
+/// of lost time, as read at the start and at the end of the measurement. The calling thread reads
+/// them, so that the workers need not.
 fn wait_for<T>(
     threads: &[ScopedJoinHandle<'_, T>],
     length: RunLength,

@@ -17,7 +17,7 @@
 //!         then drop and consume according to the verdicts
 //! ```
 //!
-//! The stage's account is computed from the changes of these lines, so foreign code cannot get it
+//! The stage's account is computed from the changes to these lines, so foreign code cannot get it
 //! wrong.
 
 use crate::burst::{Burst, MAX_BURST, Verdict};
@@ -93,8 +93,8 @@ fn words(packet: &Packet<'_>) -> Words {
     unsafe { line.add(KEPT).cast::<Words>().read() }
 }
 
-/// Returns whether all packets have the words that were kept. Packets rarely change, so this takes
-/// one branch per burst instead of one per packet.
+/// Returns whether the [`Words`] of all packets are the same as in `kept`. Packets rarely change,
+/// so the comparison takes one branch per burst instead of one per packet.
 #[inline]
 fn is_unchanged(kept: &[Words], packets: &[Packet<'_>]) -> bool {
     let mut changed: Words = [0; 4];
@@ -209,7 +209,7 @@ impl Foreign {
         Ok(())
     }
 
-    /// Returns the verdict on a packet.
+    /// Returns the verdict on the packet at `index`, or a description of an invalid verdict.
     fn verdict(&self, index: usize) -> Result<Verdict, String> {
         match self.verdicts[index] {
             PASS => Ok(Verdict::Pass),

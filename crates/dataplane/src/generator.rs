@@ -135,9 +135,10 @@ impl Generator<'_> {
         Ok(rounds * round)
     }
 
-    /// Builds a frame of a flow. Flows of the same host differ in the client port: its `n`th flow
-    /// uses the `n`th port from the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
-    /// flows, or 1561 for each of 1024 hosts, fewer than the 8192 ports of a host.
+    /// Builds a frame of a flow. Flows of the same host differ in the client port: the host's `n`th
+    /// flow uses the `n`th port from [`FIRST_CLIENT_PORT`] on. There are at most `MAX_TRAFFIC_BYTES
+    /// / MIN_FRAME_BYTES` flows, or 1561 for each of 1024 hosts, fewer than the 8192 ports of a
+    /// host.
     fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);

@@ -73,7 +73,7 @@ pub(crate) struct Ladder {
 impl Ladder {
     /// Creates the ladder of an idle policy. With `yields`, the worker shares its CPU and yields
     /// after each empty poll. As a yield may last for another thread's whole time slice, the worker
-    /// may then poll slowly or sleep after a single one.
+    /// may then poll slowly or sleep after a single empty poll.
     pub(crate) fn new(policy: IdlePolicy, yields: bool) -> Self {
         let pauses = if yields { 1 } else { PAUSES };
         Self { policy, park_after: u64::MAX, pauses, polls: 0, since: 0 }

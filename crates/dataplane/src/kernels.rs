@@ -12,7 +12,7 @@
 use linerate_kernels::checksum::Buffer;
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Log capacity in calls (192 KiB): more than the packets of a short capture, so branches are as
+/// Log capacity in calls (192 KiB): more calls than a short capture has packets, so branches are as
 /// hard to predict in the replay as in the run.
 const LOGGED: usize = 1 << 14;
 
@@ -172,7 +172,7 @@ impl StageKernels {
         }
     }
 
-    /// Returns the kernels without the log: calls of these are not logged.
+    /// Returns the kernels without the log: calls through the result are not logged.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }

@@ -275,8 +275,8 @@ fn buffer(path: &Path) -> usize {
     path.source.buffer_bytes() as usize
 }
 
-/// Returns the indices of a source queue's frames, in order; a sample of at most `job.confine` of
-/// them if it is set.
+/// Returns the indices of a source queue's frames, in order. If `job.confine` is set, returns a
+/// sample of at most that many.
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
@@ -287,10 +287,10 @@ fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     }
 }
 
-/// Returns at most `most` frames: one of each step of equal length, so that the sample has the
-/// sizes and protocols of all frames. Captures often begin with other packets than those that
-/// follow. The place within a step is pseudo-random, because sizes and protocols are often
-/// periodic: generated frames use the sizes in rotation.
+/// Returns at most `most` frames, one from each of equally long stretches of `all`, so that the
+/// sample has the mix of sizes and protocols of all frames; the first frames of a capture often
+/// differ from the rest. The position within a stretch is pseudo-random, because sizes and
+/// protocols are often periodic: generated frames use the sizes in rotation.
 fn sample(all: &[u32], most: usize) -> Vec<u32> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     let steps = all.chunks(step).enumerate();

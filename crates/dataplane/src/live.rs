@@ -35,7 +35,7 @@ pub(crate) enum Receiver {
     Tap(TapReceiver),
 }
 
-/// Counts of an AF_XDP socket at the moment at which its queue stopped taking frames from it.
+/// Counts of an AF_XDP socket at the moment when its queue stopped taking frames from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct XdpEnd {
     /// Frames that were still in the receive ring.
@@ -255,7 +255,7 @@ impl Ports {
     }
 
     /// Reads, for the first `count` receiving interfaces, the counter of packets that have arrived.
-    /// Asks only for these interfaces: the rings fill up meanwhile.
+    /// Queries only these interfaces, because the rings fill up meanwhile.
     fn received(&self, count: usize) -> Vec<Option<u64>> {
         let network = Network::own().ok();
         let receiving = self.interfaces.iter().filter(|interface| interface.receives > 0);
@@ -278,15 +278,15 @@ pub(crate) fn received_packets(link: &Link, port: &Port) -> u64 {
     if is_far_end(port) { link.tx_packets } else { link.rx_packets }
 }
 
-/// Queues of interfaces on which each queue both receives and sends, by interface name, then by
-/// queue.
+/// Queues of the interfaces whose queues both receive and send (AF_XDP and TAP), by interface name,
+/// then by queue.
 #[derive(Default)]
 struct Pairs {
     receivers: BTreeMap<String, Vec<Receiver>>,
     senders: BTreeMap<String, Vec<Option<Sender>>>,
 }
 
-/// Opens the queues of AF_XDP and TAP interfaces, on which each queue both receives and sends.
+/// Opens the queues of the AF_XDP and TAP interfaces, whose queues both receive and send.
 fn pairs(interfaces: &[Interface]) -> Result<Pairs, linux::Error> {
     let mut pairs = Pairs::default();
     for interface in interfaces {

@@ -42,8 +42,8 @@ const AWAY_NS: u64 = 10_000;
 const AWAY_FACTOR: u64 = 4;
 
 /// Sampling rate: one in this many iterations, at random. A sampled iteration reads the counter
-/// once per part, at about 25 ticks per read. With 16, the overhead is 0.2 % of an iteration with
-/// 32 packets on the edge path.
+/// once per part, at about 25 ticks per read. At one in 16, the overhead is 0.2 % of an iteration
+/// with 32 packets on the edge path.
 const SAMPLED: u32 = 16;
 
 /// Logging rate: one in this many iterations logs kernel calls. The value is a multiple of
@@ -126,8 +126,8 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     account: Account,
     window: Window,
     window_start: u64,
-    /// Timestamp at which the current window ends. Before the measurement, this is where the first
-    /// window begins.
+    /// Timestamp at which the current window ends. Before the measurement, the timestamp at which
+    /// the first window begins.
     boundary: u64,
     marks: [u64; MAX_PARTS + 1],
     given: [u64; MAX_PARTS],
@@ -261,7 +261,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records a wait for packets, after an empty poll that has been recorded.
+    /// Records a wait for packets, after an empty poll that has already been recorded.
     #[inline]
     pub(crate) fn waited(&mut self) {
         if ON {
@@ -311,7 +311,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     /// Records an iteration that only received packets that the source had to drop. All of its time
-    /// counts as busy: how long it usually takes is unknown.
+    /// counts as busy, because the usual duration of such an iteration is unknown.
     pub(crate) fn dropped(&mut self) {
         if ON {
             let now = self.clock.ticks();

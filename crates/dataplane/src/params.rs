@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     /// Returns a string parameter, parsed as a `T`.
     ///
     /// # Errors
-    /// Returns an error as for [`Reader::text`], or if parsing fails.
+    /// Returns an error in the same cases as [`Reader::text`], or if parsing fails.
     pub fn parsed<T: FromStr<Err = String>>(self, name: &'static str) -> Result<T, BuildError> {
         self.text(name)?.parse().map_err(|message| fail(name, message))
     }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     /// Like [`Reader::parsed`], but returns `None` for an empty string.
     ///
     /// # Errors
-    /// Returns an error as for [`Reader::parsed`].
+    /// Returns an error in the same cases as [`Reader::parsed`].
     pub fn optional<T: FromStr<Err = String>>(
         self,
         name: &'static str,

@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(report.unserved_queues(), 3);
     }
 
-    /// Returns the drops in the report on a path of which the kernel accepted 1000 frames.
+    /// Returns the drops in the report on a path from which the kernel accepted 1000 frames.
     fn drops(sent: u64, dropped: u64) -> (BTreeMap<String, u64>, Option<i64>) {
         let counters = [(TX_DROPPED, dropped), ("tx_errors", 2)];
         let counters = counters.map(|(name, packets)| (name.to_owned(), packets)).into();

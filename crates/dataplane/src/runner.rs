@@ -31,7 +31,7 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
 /// building this crate and its dependents twice.
 ///
 /// # Errors
-/// Returns an error as for [`run`].
+/// Returns an error in the same cases as [`run`].
 pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<false>(job, watch)
 }

@@ -85,14 +85,14 @@ impl Sink {
     }
 
     /// Sends a burst if this sink has interfaces. Returns the number of packets and bytes that were
-    /// dropped, and sets `born_ticks` of these packets to 0. Calls `stall` while an interface is
-    /// full.
+    /// dropped, and sets `born_ticks` of the dropped packets to 0. Calls `stall` while an interface
+    /// is full.
     #[inline]
     pub(crate) fn send(&mut self, packets: &mut [Packet<'_>], stall: impl FnMut(Stall)) -> Tally {
         self.live.as_mut().map_or_else(Tally::default, |live| live.send(packets, stall))
     }
 
-    /// Makes the kernel send what is left, if this sink has interfaces.
+    /// Makes the kernel send frames that it has left in a ring, if this sink has interfaces.
     pub(crate) fn close(&mut self) {
         self.live.iter_mut().for_each(|live| live.close());
     }

@@ -52,7 +52,8 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 /// ```
 ///
 /// Takes time proportional to the number of frames and of replicas, and 4 bytes of memory per
-/// frame. Of more than half a million frames, only stretches at even distances are simulated.
+/// frame. If there are more than half a million frames, only evenly spaced stretches of them are
+/// simulated.
 ///
 /// # Panics
 /// Panics unless `replicas` is 1 to 256.
@@ -69,7 +70,8 @@ pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
 }
 
 /// Returns all frames or, if there are more than [`SIMULATED_FRAMES`], evenly spaced runs of
-/// consecutive frames. Each run is several times as long as one queue can get ahead of another.
+/// consecutive frames. Each run is several times as long as the maximum lead of one queue over
+/// another.
 fn stretches(buckets: &[u8]) -> Cow<'_, [u8]> {
     const STRETCHES: usize = SIMULATED_FRAMES / (8 * DESCRIPTORS as usize);
     if buckets.len() <= SIMULATED_FRAMES {
@@ -455,7 +457,8 @@ mod tests {
         assert!(coupled_share(&mixed, 2) < 0.51);
     }
 
-    /// The beginning, with which nothing is wrong, is not all that is simulated.
+    /// Not only the beginning of the traffic is simulated: here, it is balanced, but the rest is
+    /// not.
     #[test]
     fn large_captures_are_simulated_in_part() {
         let frames = SIMULATED_FRAMES + SIMULATED_FRAMES / 2;

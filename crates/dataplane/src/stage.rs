@@ -34,8 +34,8 @@ pub trait Stage: Send {
         Vec::new()
     }
 
-    /// Explains why the stage had nothing to do: returns which condition in its parameters none of
-    /// the `packets` packets met. Returns `None` if a packet met the condition or was dropped.
+    /// Explains why the stage had nothing to do: returns the condition in its parameters that none
+    /// of the `packets` packets met. Returns `None` if a packet met the condition or was dropped.
     /// Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;

@@ -6,8 +6,8 @@ use crate::packet::Packet;
 use crate::ring::Consumer;
 use linerate_record::run::Tally;
 
-/// The free buffers of a source queue, the rings over which used buffers return, and the packets
-/// delivered.
+/// The free buffers of a source queue, the rings over which used buffers return, and the number of
+/// packets delivered.
 pub(crate) struct Stock<'p> {
     /// Free buffers, as a stack: the most recently used buffer is the most likely to be in the
     /// cache.

@@ -162,7 +162,8 @@ pub enum TrafficError {
     Source(BuildError),
     /// The capture has packets, but none can be replayed. Holds their number by cause.
     AllRejected(BTreeMap<String, Tally>),
-    /// `skip` and `first`, or `sample`, exclude every packet of the capture.
+    /// `skip` and `first`, or `sample`, exclude every packet of the capture. Holds the number of
+    /// its packets.
     NoneSelected(u64),
     /// There is not enough memory for the packets.
     NoRoom {
@@ -276,8 +277,8 @@ impl Traffic {
     /// memory.
     ///
     /// # Errors
-    /// Returns an error as for [`Traffic::from_capture`], if the file cannot be read, or if there
-    /// is not enough memory for its packets.
+    /// Returns an error in the same cases as [`Traffic::from_capture`], if the file cannot be read,
+    /// or if there is not enough memory for its packets.
     ///
     /// # Panics
     /// Panics as [`Traffic::from_capture`] does.

@@ -360,7 +360,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Returns the buffers of packets that ended on this worker to their source queues.
+    /// Gives the buffers of packets that ended on this worker back to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;

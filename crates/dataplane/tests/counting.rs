@@ -53,7 +53,7 @@ fn has_huge_pages() -> bool {
 #[test]
 fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
     if has_huge_pages() {
-        println!("SKIP: transparent huge pages are always on: a fault brings many pages");
+        println!("SKIP: transparent huge pages are always on: one fault maps many pages");
         return;
     }
     let report = measured(Box::new(Kernel), 500_000);

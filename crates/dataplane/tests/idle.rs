@@ -2,7 +2,7 @@
 //! Tests workers with every idle policy: packets arrive intact and in order, and the report
 //! contains how the workers waited.
 
-#[expect(dead_code, reason = "other tests need more of it")]
+#[expect(dead_code, reason = "other tests use the rest of the module")]
 mod common;
 #[path = "common/conserved.rs"]
 mod conserved;

@@ -58,8 +58,8 @@ fn only(class: PacketClass, kind: &str) -> StageUse {
     StageUse { name, only: class, ..stage(kind, "", 0) }
 }
 
-/// Returns a path with separate branches for IPv4 and IPv6, a branch for TCP of both, and a common
-/// end.
+/// Returns a path with separate branches for IPv4 and IPv6, a branch for TCP over either, and a
+/// common end.
 fn branches() -> Path {
     path(vec![
         stage("classify", "", 0),

@@ -47,7 +47,8 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         sync SYS_sync;
 };
 
-/// Further system calls that a program may make for each packet although packets need none of them.
+/// Further system calls that a program may make for each packet, although processing packets does
+/// not require them.
 #[cfg(target_pointer_width = "64")]
 const OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Other:
@@ -68,7 +69,7 @@ const OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
         eventfd2 SYS_eventfd2, set_robust_list SYS_set_robust_list, rseq SYS_rseq;
 };
 
-/// System calls of [`OTHER_CALLS`]' kind that exist on x86-64 but not on all architectures.
+/// Like [`OTHER_CALLS`]: system calls that exist on x86-64, but not on all architectures.
 #[cfg(target_arch = "x86_64")]
 const OLD_OTHER_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Other:

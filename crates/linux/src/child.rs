@@ -81,7 +81,7 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
 /// terminal.
 ///
 /// # Errors
-/// As for [`fork_held`].
+/// Returns an error in the same cases as [`fork_held`].
 pub fn fork_held_apart(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
     fork(command, arguments, true)
 }

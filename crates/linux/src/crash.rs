@@ -127,8 +127,9 @@ pub unsafe fn guarded(
     if signal == 0 { Ok(()) } else { Err(Crash { signal, address: ADDRESS.take() }) }
 }
 
-/// Ends the time limit that a crash has set for the report, which is complete. Printing it may take
-/// any time, for example if its reader pauses. Without a crash, this has no effect.
+/// Cancels the time limit that a crash has set for the report. Call once the report is complete:
+/// printing it may take any amount of time, for example if its reader pauses. Without a crash, this
+/// has no effect.
 pub fn reported() {
     if HAS_CRASHED.swap(false, Ordering::Relaxed) {
         // SAFETY: alarm(2) takes a number.

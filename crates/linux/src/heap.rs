@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Minimum size, in bytes, of an allocation that is checked by itself.
+/// Minimum size, in bytes, of an allocation that is checked individually.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of an allocation that is counted. Counted allocations are summed until

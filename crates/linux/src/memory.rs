@@ -83,7 +83,8 @@ impl Shared {
     /// Maps `bytes` bytes of the memory that a socket offers at `offset`.
     ///
     /// # Errors
-    /// Returns an error if the socket has no such memory, or if the process may not map it.
+    /// Returns an error if the socket has no such memory, or if the process is not permitted to map
+    /// it.
     pub(crate) fn of_socket(socket: &OwnedFd, bytes: usize, offset: i64) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
@@ -110,7 +111,11 @@ impl Shared {
     /// Panics if the number is not aligned or not within the memory.
     #[inline]
     pub(crate) fn atomic(&self, at: usize) -> &AtomicU32 {
-        assert!(at % 4 == 0 && at + 4 <= self.bytes, "offset {at} of {}", self.bytes);
+        assert!(
+            at % 4 == 0 && at + 4 <= self.bytes,
+            "offset {at} is unaligned, or outside the {} mapped bytes",
+            self.bytes
+        );
         // SAFETY: aligned and within the mapping, by the assertion; the mapping lasts as long as
         // `self`.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
@@ -125,7 +130,11 @@ impl Shared {
     /// Panics if the bytes are not within the memory.
     #[inline]
     pub(crate) unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        assert!(at <= self.bytes && length <= self.bytes - at, "{length} at {at}");
+        assert!(
+            at <= self.bytes && length <= self.bytes - at,
+            "{length} bytes at offset {at} exceed the {} mapped bytes",
+            self.bytes
+        );
         // SAFETY: within the mapping, by the assertion; unwritten, by the caller's contract.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), length) }
     }
@@ -138,9 +147,9 @@ impl Drop for Shared {
     }
 }
 
-/// Creates an in-memory file with this `content`, positioned at its start. The file has no path.
-/// Each call creates a separate file, even for equal content. The file disappears once it is no
-/// longer open or mapped anywhere.
+/// Creates an in-memory file with the given `content`, positioned at its start. The file has no
+/// path. Each call creates a separate file, even for equal content. The file disappears once it is
+/// no longer open or mapped anywhere.
 ///
 /// # Errors
 /// Returns an error if the process has too many open files, or if there is no memory for the

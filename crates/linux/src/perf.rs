@@ -284,8 +284,8 @@ impl Reading {
     }
 }
 
-/// Interprets what read(2) returned: number of values (if the format includes the group), times,
-/// values; or a value, times.
+/// Interprets the words that read(2) returned. With `has_group`: the number of values, the two
+/// times, and the values. Otherwise: one value and the two times.
 fn reading(words: &[u64], has_group: bool) -> Option<Reading> {
     let mut values = [0; GROUP_MAX];
     let (&[first, enabled_ns, running_ns], rest) = words.split_first_chunk()?;

@@ -113,7 +113,7 @@ const USE_CLOCK: u32 = 25;
 /// Opens a sampled event without a ring; use [`Ring::map`] or [`Event::write_to`].
 ///
 /// # Errors
-/// As for [`perf::open`].
+/// Returns an error in the same cases as [`perf::open`].
 pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
@@ -148,7 +148,7 @@ fn choose_fields(attributes: &mut perf::Attributes, fields: Fields) {
 /// be redirected to the ring of another event on the same CPU ([`Event::write_to`]).
 ///
 /// # Errors
-/// As for [`perf::open`].
+/// Returns an error in the same cases as [`perf::open`].
 pub fn open_chains(
     request: &Request,
     every: Every,
@@ -222,7 +222,7 @@ pub enum Record<'a> {
     Throttled,
     /// A process event.
     Process(Change<'a>),
-    /// Any other record.
+    /// Any other record; holds its type.
     Other(u32),
 }
 

@@ -19,7 +19,7 @@ pub fn involuntary_switches() -> u64 {
 /// the kernel. Costs a system call.
 ///
 /// # Panics
-/// As for [`involuntary_switches`].
+/// Panics in the same cases as [`involuntary_switches`].
 pub fn switches() -> u64 {
     let usage = usage();
     (usage.ru_nivcsw as u64).wrapping_add(usage.ru_nvcsw as u64)
@@ -42,7 +42,7 @@ pub struct Usage {
 /// Returns the calling thread's CPU time and context switches. Costs a system call.
 ///
 /// # Panics
-/// As for [`involuntary_switches`].
+/// Panics in the same cases as [`involuntary_switches`].
 pub fn thread_usage() -> Usage {
     let usage = usage();
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;

@@ -84,7 +84,7 @@ unsafe extern "C" fn aborts(_: *mut c_void, _: *mut c_void) {
     unsafe { libc::abort() };
 }
 
-/// Signal of the instruction in [`is_illegal`].
+/// Signal raised by the instruction in [`is_illegal`].
 const ILLEGAL: i32 = libc::SIGILL;
 
 unsafe extern "C" fn is_illegal(_: *mut c_void, _: *mut c_void) {

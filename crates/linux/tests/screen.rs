@@ -83,7 +83,7 @@ fn end(how: &str) {
     println!("the end");
 }
 
-/// Event after the screen is drawn.
+/// What happens after the screen is drawn.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Wait,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a path file and finds all mistakes in it.
 //!
-//! In three passes, the TOML library checks the syntax, continuing after errors; then each section
-//! and key is checked on its own against the table of keys; finally, constraints between keys are
+//! There are three passes: the TOML library checks the syntax, continuing after errors; each
+//! section and key is checked on its own against the table of keys; constraints between keys are
 //! checked while building the path. Callers check what this crate cannot (missing files, CPUs that
 //! the machine lacks, invalid string parameters of stages) and report errors through [`Described`].
 

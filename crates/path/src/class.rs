@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packet classes. A stage can be restricted to one class.
 
-/// A class of packets. A stage restricted to a class processes only these packets; others bypass
-/// it. The class follows from the headers that `parse` located.
+/// A class of packets. A stage restricted to a class processes only packets of that class; all
+/// others bypass it. The class follows from the headers that `parse` located.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketClass {
     /// All packets.

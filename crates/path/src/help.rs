@@ -17,7 +17,8 @@ pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
 /// Longest line, in characters.
 const WIDTH: usize = 100;
 
-/// Appends an indented line; what does not fit continues on the next ones, indented further.
+/// Appends an indented line; text that does not fit continues on the following lines, indented
+/// further.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let text = words.to_string();
     let mut column = indent;

@@ -9,7 +9,7 @@ use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Segments of more stages than this are abbreviated by [`describe`].
+/// Maximum number of stages in a segment for [`describe`] to list them all.
 const SPELLED_OUT: usize = 4;
 
 /// Why a mapping is rejected.
@@ -89,9 +89,10 @@ impl fmt::Display for Refusal {
                 write!(f, "the segments must cover all stages, but they end before stage {stage}")
             }
             Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
-            Self::CpuCount { cpus, replicas, .. } => {
-                write!(f, "{cpus} CPUs for {replicas} replicas; give one CPU per replica, or none")
-            }
+            Self::CpuCount { cpus, replicas, .. } => write!(
+                f,
+                "CPUs listed: {cpus}; replicas: {replicas}; give one CPU per replica, or none"
+            ),
             Self::CpuTwice { cpu, .. } => {
                 write!(f, "CPU {cpu} is used twice; each worker needs its own CPU")
             }

@@ -9,8 +9,8 @@ use std::ops::Range;
 /// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
-/// Minimum length of an Ethernet frame in bytes, without FCS. The NIC pads shorter ones; a capture
-/// made on the sending machine contains them as they were before.
+/// Minimum length of an Ethernet frame in bytes, without FCS. The NIC pads shorter frames; a
+/// capture made on the sending machine contains them unpadded.
 pub const FRAME_BYTES_MIN: u16 = 60;
 
 /// Value of [`Path::kernels`] that selects the best variant of each kernel for the CPU.

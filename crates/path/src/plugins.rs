@@ -50,8 +50,8 @@ pub fn is_plugin(stage: &StageUse) -> bool {
     stage.kind.strip_prefix(PLUGIN).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Returns the variants of a section. If the section is a stage from a loaded shared object, the
-/// variant `plugin` has the keys that this object declares.
+/// Returns the variants of a section. If the section describes a stage from a loaded shared object,
+/// the variant `plugin` has the keys that this object declares.
 pub(crate) fn variants(section: &Section, kinds: Kinds<'_>, table: &DeTable<'_>) -> Vec<Variant> {
     let mut variants = section.variants(kinds);
     let is_stage = section.variants == Variants::Stages;

@@ -11,7 +11,7 @@ use crate::spec::{Default, Kinds, PLUGIN, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
 
-/// Returns the JSON schema (draft 2020-12) of path files with these kinds of stage and source.
+/// Returns the JSON schema (draft 2020-12) of path files with the given kinds of stage and source.
 pub fn schema<'k>(kinds: impl Into<Kinds<'k>>) -> Value {
     let mut schema = section(&FILE, kinds.into());
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");

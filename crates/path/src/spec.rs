@@ -17,7 +17,7 @@ pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 /// State that a stage keeps between packets, which determines whether it may be replicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No state; any replica may take any packet.
+    /// No state; any replica may process any packet.
     None,
     /// State per flow, or per group of flows that the source keeps on the same replica.
     PerFlow,

@@ -45,7 +45,7 @@ pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
-        None if candidates.is_empty() => "no valid values".to_owned(),
+        None if candidates.is_empty() => "there are no valid values".to_owned(),
         None => format!("valid: {}", list(candidates)),
     }
 }

@@ -82,7 +82,7 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a floating-point number",
-        DeValue::Boolean(_) => "true or false",
+        DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date or time of day",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",

@@ -56,7 +56,7 @@ pub fn with_mapping(
     Ok(as_the_user_wrote(text, document.to_string()))
 }
 
-/// Returns the policy for the section `[idle]`; `None` if the file has the same.
+/// Returns the new policy for the section `[idle]`; `None` if the file already has that policy.
 fn idle_policy(document: &DocumentMut, path: &Path) -> Option<Value> {
     let section = document.get("idle").and_then(Item::as_table_like);
     let named = section.and_then(|section| section.get("policy")).and_then(Item::as_str);

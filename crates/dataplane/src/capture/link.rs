@@ -63,8 +63,10 @@ const ETHERNET_BYTES: u32 = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Locally administered MAC addresses for synthetic Ethernet headers: this one and the next.
+/// Destination address of synthetic Ethernet headers. Like [`SOURCE`], it is a locally administered
+/// MAC address.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Source address of synthetic Ethernet headers, also locally administered.
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Smallest EtherType. Smaller values of a protocol field are frame lengths, or protocol numbers
@@ -90,7 +92,7 @@ struct Header {
 }
 
 impl Link {
-    /// Returns a captured packet as an Ethernet frame and its on-wire length, both without FCS;
+    /// Returns a captured packet as an Ethernet frame, and its on-wire length, both without FCS;
     /// `None` if the packet contains no frame. A packet without an Ethernet header gets one in
     /// `scratch`.
     pub(super) fn framed<'b>(

@@ -47,7 +47,7 @@ pub enum Tail {
     /// The file ends after a complete packet or block.
     #[default]
     Whole,
-    /// The file ends within a packet or block. All complete packets before were read.
+    /// The file ends within a packet or block. All complete packets before that point were read.
     Truncated,
     /// The two length fields of a block differ. All packets before the block were read.
     Damaged,

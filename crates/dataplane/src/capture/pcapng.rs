@@ -36,7 +36,7 @@ const OPTION_IF_TSRESOL: u16 = 9;
 const OPTION_IF_FCSLEN: u16 = 13;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
-/// A capture interface.
+/// A capture interface, as described in the current section of the file.
 struct Interface {
     link: Link,
     snap_bytes: u32,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests foreign code by closures that access the raw burst as C code would.
+//! Tests the checks of foreign code, which is simulated by closures that access the raw burst as C
+//! code would.
 
 use super::*;
 use crate::pool::Pool;

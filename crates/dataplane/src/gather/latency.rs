@@ -52,9 +52,9 @@ pub(super) fn latency(workers: &[&Readings], ticks_per_s: f64, is_live: bool) ->
 ///
 /// The share of samples below the quantile varies for two reasons, and the interval contains both.
 /// Samples are a selection of the packets: of `n` independent ones, the number below the true `q`
-/// quantile is within `n q -+ 1.96 sqrt(n q (1 - q))` in 95 % of cases. Delays hit many packets in
-/// a row: this is estimated by resampling the stretches of the run. The ends of the interval of the
-/// share are mapped back through the quantiles (Woodruff, 1952).
+/// quantile is within `n q -+ 1.96 sqrt(n q (1 - q))` in 95 % of cases. Delays affect many packets
+/// in a row; the resulting variation is estimated by resampling the stretches of the run. The ends
+/// of the interval of the share are mapped back through the quantiles (Woodruff, 1952).
 fn estimate(
     all: &Histogram<u64>,
     stretches: &Stretches,
@@ -109,7 +109,7 @@ mod tests {
         (figure.low.expect("bounded"), value, figure.high.expect("bounded"))
     }
 
-    /// About one in 100 packets is slow, but all of them are in a few delays.
+    /// About one in 100 packets is slow, but all slow packets are due to a few delays.
     #[test]
     fn a_quantile_that_few_delays_decide_has_a_wide_interval() {
         for delays in [5, 18, 25] {

@@ -106,8 +106,8 @@ fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Returns the packets that were in the burst of this part when it panicked, including packets that
-/// bypass it; none for other parts.
+/// Returns the packets that were in the burst of a part when the part panicked, including those
+/// that bypassed it; zero for all other parts.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {

@@ -36,11 +36,12 @@ const TOGETHER_MIN: usize = 8;
 /// [`from_readings`](Self::from_readings) is then false, and only clean windows are used.
 #[derive(Default)]
 pub(super) struct Rates {
-    /// Whether all windows are used, or only clean ones.
+    /// Whether all windows are used, rather than only clean ones.
     all: bool,
-    /// Packets per ms in each window.
+    /// Rate of packets delivered to the sinks, in packets per ms, by window.
     pub(super) delivered: Vec<f64>,
-    /// Packets per ms in each window.
+    /// Rate of packets taken from the source and not lost to overflows, in packets per ms, by
+    /// window.
     pub(super) processed: Vec<f64>,
     /// Largest mean burst size of any worker, in packets.
     burst: f64,

@@ -30,8 +30,8 @@ pub struct Responses {
     /// The times in ns, in the order in which they were measured. Each includes the cost on both
     /// sides: for a thread asleep, two system calls and the scheduler.
     pub ns: Vec<f64>,
-    /// Number of pushes left out because one of the two threads was preempted meanwhile. A thread
-    /// that waits for its CPU after a wake-up does not count as preempted.
+    /// Number of pushes left out because one of the two threads was preempted during the push or
+    /// the wait. A thread that waits for its CPU after a wake-up does not count as preempted.
     pub preempted: u64,
 }
 
@@ -43,9 +43,9 @@ impl Responses {
     }
 }
 
-/// Measures how long a thread on `cpu` that waits with `policy` takes to notice a push on
-/// `waker_cpu`, `pushes` times. The pauses between the pushes are longer than a wake-up, so `park`
-/// and `auto` are asleep; `auto` sleeps after `park_after_ns`. Takes about 0.3 ms per push.
+/// Measures, `pushes` times, how long a thread on `cpu` that waits with `policy` takes to notice a
+/// push on `waker_cpu`. The pauses between the pushes are longer than a wake-up, so `park` and
+/// `auto` are asleep; `auto` sleeps after `park_after_ns`. Takes about 0.3 ms per push.
 ///
 /// # Errors
 /// Returns an error if the limit on open files or threads is reached, or if a thread cannot be
@@ -91,14 +91,14 @@ pub fn responses(
 struct Exchange {
     /// Time of the last push, in ticks; 0 before the first.
     sent: AtomicU64,
-    /// The last push that was noticed.
+    /// Time of the last push that was noticed, in ticks; 0 before the first.
     seen: AtomicU64,
     is_over: AtomicBool,
 }
 
 impl Exchange {
-    /// Waits for pushes until it is over. Returns the time of each push and how long it took to
-    /// notice it, in ticks; `None` if the thread was preempted meanwhile.
+    /// Waits for pushes until the exchange is over. Returns the time of each push and how long it
+    /// took to notice it, in ticks; `None` if the thread was preempted meanwhile.
     fn wait(&self, mut ladder: Ladder, mut sleeper: Sleeper) -> Vec<(u64, Option<u64>)> {
         let (mut all, mut seen) = (Vec::new(), 0);
         let mut switches = linux::involuntary_switches();
@@ -131,8 +131,8 @@ impl Exchange {
         }
     }
 
-    /// Pushes this many times, each time after the last push was noticed, and then ends the
-    /// exchange. Returns the pushes during which the thread was preempted.
+    /// Pushes `pushes` times, each time after the previous push was noticed, and then ends the
+    /// exchange. Returns the times, in ticks, of the pushes during which the thread was preempted.
     fn push(&self, waker: &Waker, pushes: usize) -> BTreeSet<u64> {
         let mut disturbed = BTreeSet::new();
         for _ in 0..pushes {
@@ -159,7 +159,7 @@ impl Exchange {
 /// woken thread on `cpu`.
 ///
 /// # Errors
-/// As for [`responses`].
+/// Returns an error in the same cases as [`responses`].
 pub(crate) fn wake_up_ticks(
     cpu: u32,
     waker_cpu: u32,
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Both threads then need the same CPU: the one that waits must leave it.
+    /// If both threads share a CPU, the waiting thread must give it up.
     #[test]
     fn one_cpu_is_enough() {
         let [cpu, _] = two_cpus();

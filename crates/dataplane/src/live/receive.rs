@@ -54,8 +54,8 @@ const TOO_LONG: usize = 0;
 const CUT_SHORT: usize = 1;
 const UNKNOWN_OFFLOAD: usize = 2;
 const RING_FULL: usize = 3;
-/// Index of the cause of packets that were taken from an interface, but not delivered before the
-/// run ended.
+/// Index in [`CAUSES`] of the cause of packets that were taken from an interface, but not delivered
+/// before the run ended.
 const RUN_ENDED: usize = 4;
 const XDP_TOO_LONG: usize = 5;
 
@@ -64,15 +64,15 @@ pub(crate) struct PortQueue {
     pub(crate) receiver: Receiver,
     /// Number of frames taken from the receiver.
     pub(crate) taken: u64,
-    /// The coalesced frames among them.
+    /// The coalesced frames among those taken.
     pub(crate) coalesced: Coalesced,
     pub(crate) went_down: u64,
     is_gone: bool,
     /// The interface's counter of received packets, just before and just after this queue stopped
     /// receiving.
     pub(crate) stopped: [Option<u64>; 2],
-    /// The counts of an AF_XDP socket at the moment at which it should have stopped; `None` for
-    /// sockets of other types.
+    /// The counts of an AF_XDP socket at the moment when it should have stopped; `None` for sockets
+    /// of other types.
     pub(crate) end: Option<XdpEnd>,
 }
 
@@ -231,7 +231,8 @@ impl<'a> LiveQueue<'a> {
     }
 
     /// Fills the burst with packets from the ports. Refuses at most as many frames as the burst
-    /// could have packets: a sender of frames that do not fit must not keep the worker here.
+    /// could have packets: a sender of frames that do not fit must not keep the worker in this
+    /// function.
     #[inline]
     fn fill<'p>(&mut self, stock: &mut Stock<'p>, burst: &mut Burst<'p>, most: usize) -> Filled {
         let count = self.ports.len();
@@ -470,9 +471,10 @@ impl Clock {
     }
 }
 
-/// Computes a checksum that the sender left to the interface. Its field contains the sum of the
-/// pseudo-header so far. `shift` is the number of bytes that were inserted before the network
-/// header. Returns `None` if no checksum is missing, or if the offsets are outside the frame.
+/// Computes a checksum that the sender left to the interface. So far, the checksum field contains
+/// only the sum of the pseudo-header. `shift` is the number of bytes that were inserted before the
+/// network header. Returns `None` if no checksum is missing, or if the offsets are outside the
+/// frame.
 #[inline]
 fn finish_checksum(
     frame: &mut [u8],

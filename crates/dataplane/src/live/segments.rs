@@ -8,7 +8,8 @@ use linerate_linux::port::Segmentation;
 /// Maximum size of a coalesced frame in bytes: a 64 KiB IP packet, Ethernet header and VLAN tags.
 const FRAME_BYTES: usize = 65_535 + 64;
 
-/// Coalesced frames that a queue has taken, and the packets that they were coalesced from.
+/// Number of coalesced frames that a queue has taken, and of packets from which they were
+/// coalesced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Coalesced {
     pub(crate) frames: u64,

@@ -34,7 +34,7 @@ fn cause(refusal: SendRefusal) -> usize {
     }
 }
 
-/// A moment while a sink waits for an interface whose queue is full.
+/// A moment in a sink's wait for an interface whose queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stall {
     /// The interface has just refused a frame, after it had accepted some.
@@ -73,9 +73,9 @@ impl LiveSink {
         Self { ports, full, drops: [Tally::default(); CAUSES.len()], order }
     }
 
-    /// Sends a burst. Returns the number of dropped packets and bytes. Sets `born_ticks` of these
-    /// packets to 0, which excludes them from the latency. Calls `stall` while it waits for a full
-    /// interface, unless the path is set to drop packets at full rings.
+    /// Sends a burst. Returns the number of dropped packets and bytes. Sets `born_ticks` of the
+    /// dropped packets to 0, which excludes them from the latency. Calls `stall` while it waits for
+    /// a full interface, unless the path is set to drop packets at full rings.
     #[inline]
     pub(crate) fn send(
         &mut self,

@@ -37,7 +37,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Returns the indices of those cells covered by the window that are multiples of `stride`.
+    /// Returns the indices of the cells that the window covers, limited to multiples of `stride`.
     pub(crate) fn kept_cells(&self, stride: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.index.next_multiple_of(stride);
         (first..self.index + self.cells).step_by(stride as usize)
@@ -51,7 +51,7 @@ pub(crate) struct PartSum {
     pub(crate) packets: u64,
 }
 
-/// Everything that a meter has measured during the measurement. Times are in ticks unless their
+/// Everything that a meter has recorded during the measurement. Times are in ticks unless their
 /// names say otherwise.
 #[derive(Default)]
 pub(crate) struct Readings {
@@ -67,8 +67,8 @@ pub(crate) struct Readings {
     pub(crate) rested: Rested,
     pub(crate) packets: u64,
     pub(crate) burst_sizes: [u64; BURST_BUCKETS],
-    /// Windows in order. Only those are kept that cover a cell whose index is a multiple of
-    /// `stride`.
+    /// Windows, in order. Only windows that cover a cell whose index is a multiple of `stride` are
+    /// kept.
     pub(crate) windows: Vec<Window>,
     pub(crate) stride: u64,
     pub(crate) windows_total: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Readings {
     /// Source-to-sink latency in ticks, for packets timestamped at the source. Recorded only by
     /// workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// The same samples by stretch of the measurement, with less resolution.
+    /// The latency samples by stretch of the measurement, at a lower resolution than in `latency`.
     pub(crate) stretches: Stretches,
     /// Hardware event counts; `None` if no counter was opened.
     pub(crate) counted: Option<CountedTurns>,

@@ -109,9 +109,10 @@ impl Stretches {
         }
     }
 
-    /// Returns how many samples of each stretch are below the `quantile` (0 to 1) of all samples at
-    /// `latency`, in ticks. Samples in the bin of `latency` count such that the share of all
-    /// samples is exactly `quantile`.
+    /// Returns, for each stretch, how many of its samples are below `latency` (in ticks), which is
+    /// the `quantile` (0 to 1) of all samples. A fraction of the samples in the bin of `latency`
+    /// counts as below it: the fraction with which the share over all stretches is exactly
+    /// `quantile`.
     pub(crate) fn below(&self, latency: u64, quantile: f64) -> Vec<Below> {
         let at = bin(latency);
         let sum = |counts: &[u32]| counts.iter().map(|count| f64::from(*count)).sum::<f64>();

@@ -13,8 +13,8 @@ pub(super) const WINDOW_NS: u64 = 1_000_000;
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Ends the iteration and, if due, the window. The time spent on this is charged to no
-    /// iteration and no window.
+    /// Ends the iteration and, if due, the window. The time spent on closing the window is not
+    /// attributed to any iteration or window.
     #[inline]
     pub(super) fn turn_over(&mut self, now: u64) {
         self.last = now;

@@ -18,8 +18,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of packets to search for TCP segment sizes. They contain the set-up of many
-/// connections, and a long file is not read twice in full.
+/// Maximum number of packets to search for TCP segment sizes: enough to contain the set-up of many
+/// connections, and few enough that a long file is not read twice in full.
 const MTU_PACKETS: u64 = 1 << 20;
 
 /// Minimum number of bytes by which the memory for packets grows at a time. Usually, it grows by a
@@ -170,8 +170,8 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Returns the frame at its length on the wire; `None` if it is truncated and cannot be padded,
-    /// or must not be.
+    /// Returns the frame at its length on the wire; `None` if it is truncated and cannot or must
+    /// not be padded.
     fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
         let on_wire = packet.original_bytes as usize;
         if packet.bytes.len() >= on_wire {

@@ -37,8 +37,8 @@ impl Branch {
         is_branch.then(|| Self { only, arrived: 0, bypassed: Tally::default() })
     }
 
-    /// Returns why a stage had nothing to do if no packet was in its class; `None` if no packet
-    /// arrived.
+    /// Returns the reason why a stage had nothing to do: none of the packets that arrived was in
+    /// its class. Returns `None` if no packet arrived. Call only if the stage processed none.
     pub(crate) fn idle(&self) -> Option<String> {
         let word = self.only.word();
         (self.arrived > 0).then(|| format!("`only` = {word} matches none of them"))

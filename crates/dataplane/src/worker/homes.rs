@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Returns buffers to the source queues from whose pools they came.
+//! Gives buffers back to the source queues from whose pools they came.
 
 use crate::burst::MAX_BURST;
 use crate::packet::Packet;
@@ -21,8 +21,8 @@ impl<'p> Homes<'p> {
         self.staged.push(Vec::with_capacity(MAX_BURST));
     }
 
-    /// Returns the buffers of a burst, at most [`MAX_BURST`], and leaves `released` empty.
-    /// Publishes the index of each ring once.
+    /// Gives the buffers in `released`, at most [`MAX_BURST`], back to their source queues, and
+    /// leaves `released` empty. Publishes the index of each ring once.
     #[inline]
     pub(crate) fn give_back(&mut self, released: &mut Vec<Packet<'p>>) {
         if let [only] = self.rings.as_mut_slice() {

@@ -117,11 +117,12 @@ fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
 }
 
 impl Network {
-    /// Returns the number of receive queues that an interface uses, which may be fewer than it has
-    /// been created with.
+    /// Returns the number of receive queues that an interface uses, which may be fewer than it was
+    /// created with.
     ///
     /// # Errors
-    /// Returns an error if the interface does not exist, or if its driver does not say.
+    /// Returns an error if the interface does not exist, or if its driver does not report the
+    /// number.
     pub fn receive_queues(&self, interface: &str) -> Result<u32, Error> {
         // `ethtool_channels` is 36 bytes long.
         let mut answer = question(GET_CHANNELS, 0, 64);
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn the_loopback_interface_has_features() {
         let Ok(network) = Network::own() else {
-            println!("SKIP: netlink may not be used here");
+            println!("SKIP: netlink is not permitted here");
             return;
         };
         assert!(network.features("no interface at all").is_err());

@@ -107,7 +107,8 @@ pub struct TcpInfo {
     /// Whether the connection is being opened and its SYN has had no answer for 100 ms or longer.
     /// Most SYNs are answered sooner, after a round trip.
     pub is_opening: bool,
-    /// Whether the SYN of such a connection was sent again, for the first time after a second.
+    /// Whether the connection is being opened and its SYN has been retransmitted. The first
+    /// retransmission takes place after a second.
     pub is_syn_repeated: bool,
     /// Whether the application limits the delivery rate.
     pub is_app_limited: bool,
@@ -250,8 +251,8 @@ impl InetSocket {
         }
     }
 
-    /// Returns whether the kernel can find the socket with [`Network::inet_socket`], which is not
-    /// so for sockets from /proc/net ([`InetSocket::of_listed`]).
+    /// Returns whether the kernel can find the socket with [`Network::inet_socket`], which it
+    /// cannot for sockets from /proc/net ([`InetSocket::of_listed`]).
     pub fn can_be_queried(&self) -> bool {
         self.id != [0; ID]
     }
@@ -286,9 +287,9 @@ impl InetSocket {
     }
 }
 
-/// Returns whether a connection's SYN has had no answer for 100 ms or longer, and whether it was
-/// sent again, by its retransmission timer: `idiag_timer`, `idiag_retrans` and `idiag_expires`, the
-/// milliseconds until it expires.
+/// Returns whether a connection's SYN has had no answer for 100 ms or longer, and whether it has
+/// been retransmitted. Derives both from the retransmission timer: `idiag_timer`, `idiag_retrans`
+/// and `idiag_expires` (milliseconds until the timer expires).
 fn unanswered(body: &[u8]) -> Option<[bool; 2]> {
     /// Time without an answer that is longer than most round trips.
     const SYN_MS: u32 = 100;
@@ -338,7 +339,7 @@ fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
 
 impl Network {
     /// Returns all TCP sockets. Takes half as long as a list per address family, because the kernel
-    /// walks its hash table, which holds the sockets of both, only once.
+    /// walks its hash table, which holds the sockets of all families, only once.
     ///
     /// # Errors
     /// Returns an error if the kernel has no tcp_diag, or if it could not list all sockets.

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn one_interface_is_the_same_as_in_the_list() {
         let Ok(network) = Network::own() else {
-            println!("SKIP: netlink may not be used here");
+            println!("SKIP: netlink is not permitted here");
             return;
         };
         let all = network.links().unwrap();
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_loopback_interface_is_there() {
         let Ok(links) = Network::own().and_then(|network| network.links()) else {
-            println!("SKIP: netlink may not be used here");
+            println!("SKIP: netlink is not permitted here");
             return;
         };
         assert!(links.iter().any(|link| link.name == "lo" && link.mtu.is_some()), "{links:?}");
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn threads_that_ask_at_the_same_time_get_their_own_answers() {
         let Ok(network) = Network::own() else {
-            println!("SKIP: netlink may not be used here");
+            println!("SKIP: netlink is not permitted here");
             return;
         };
         let ask = || {

@@ -7,9 +7,9 @@
 //! files of settings, passes them to the parent and exits. The child calls only async-signal-safe
 //! functions.
 //!
-//! The child enters the user namespace only if it may not enter the network namespace otherwise.
-//! Root needs no user namespace, and would lose its privileges in one: the network namespace of a
-//! process in a sandbox is often owned by the user namespace outside.
+//! The child enters the user namespace only if it is not permitted to enter the network namespace
+//! otherwise. Root needs no user namespace, and would lose its privileges in one: the network
+//! namespace of a process in a sandbox is often owned by the user namespace outside.
 
 use super::settings::{self, SETTINGS};
 use super::{NUMBER, SOCKETS};
@@ -23,8 +23,8 @@ const ADVICE: &str = "run as root, or as the user who created the namespace";
 /// Number of files that the child passes.
 const FILES: usize = NUMBER + SETTINGS;
 
-/// What the child passes: an error number or 0, and which of the settings' files are missing, a bit
-/// each. In the place of a missing file, a socket is passed.
+/// The child's message: an error number (0 for success), and a bit mask of the settings' files that
+/// are missing. A socket is passed in place of each missing file.
 type Head = [u32; 2];
 
 /// An aligned buffer for the control message that carries the files.
@@ -62,7 +62,8 @@ pub(super) fn files_of(pid: u32) -> Result<([OwnedFd; NUMBER], settings::Files),
     }
 }
 
-/// Returns the identifiers of this program's and another process's namespaces of this kind.
+/// Returns the identifiers of the namespaces of type `kind`, such as `user`, of this program and of
+/// process `pid`; `None` for one that cannot be read.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -127,7 +128,8 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; NUMBER]> {
     Some(sockets)
 }
 
-/// Returns the sockets and the settings' files, and which of the latter are missing, a bit each.
+/// Returns the sockets and the settings' files, and a bit mask of the settings' files that are
+/// missing. A missing file is replaced with a socket.
 fn with_settings(sockets: [RawFd; NUMBER]) -> ([RawFd; FILES], u32) {
     let (mut files, mut missing) = ([sockets[0]; FILES], 0);
     files[..NUMBER].copy_from_slice(&sockets);
@@ -140,7 +142,7 @@ fn with_settings(sockets: [RawFd; NUMBER]) -> ([RawFd; FILES], u32) {
     (files, missing)
 }
 
-/// Sends the head, perhaps with files attached.
+/// Sends `head`, with `files` attached if given.
 fn send(to: RawFd, mut head: Head, files: Option<[RawFd; FILES]>) {
     let mut part = libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: size_of::<Head>() };
     let mut control = Control([0; 64]);
@@ -227,9 +229,9 @@ mod tests {
     use crate::Error;
     use std::process::{Command, Stdio};
 
-    /// Returns the network of a process that unshare(1) starts with these arguments, and that
-    /// prints a line once it is ready; `None`, with a note, if namespaces are not permitted. By
-    /// then, the process has ended.
+    /// Returns the network of a process that unshare(1) starts with these arguments. The process
+    /// prints a line once it is ready, and has ended when this function returns. Prints a note and
+    /// returns `None` if namespaces are not permitted.
     fn network_of(arguments: &[&str]) -> Option<Result<Network, Error>> {
         let mut child = Command::new("unshare")
             .args(arguments)
@@ -238,7 +240,7 @@ mod tests {
             .stderr(Stdio::null())
             .spawn();
         let Ok(child) = child.as_mut() else {
-            println!("SKIP: no unshare");
+            println!("SKIP: unshare(1) is missing");
             return None;
         };
         let mut line = [0u8; 1];
@@ -253,7 +255,7 @@ mod tests {
         Some(network)
     }
 
-    /// Returns the interfaces of such a process.
+    /// Returns the interfaces in the network of a process started with [`network_of`].
     fn interfaces_of(arguments: &[&str]) -> Option<Vec<String>> {
         let links = network_of(arguments)?.unwrap().links().unwrap();
         Some(links.into_iter().map(|link| link.name).collect())

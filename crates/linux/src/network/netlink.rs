@@ -15,7 +15,8 @@ const ACKNOWLEDGE: u16 = 4;
 /// Flags: create the object; fail if it exists.
 pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
-/// Flag: the kernel's objects changed during a dump, so that some may be missing and others twice.
+/// Flag: the kernel's objects changed during a dump, so some may be missing and others listed
+/// twice.
 const CHANGED: u16 = 0x10;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -113,8 +114,9 @@ pub(super) fn prepare(socket: OwnedFd) -> Result<Socket, Error> {
 }
 
 /// Requests all objects of a kind. Returns what `decode` makes of the type and body of each message
-/// in the reply, without those for which it returns `None`. Asks again if the objects changed
-/// meanwhile. If they change every time, the last list may be incomplete.
+/// in the reply, except messages for which `decode` returns `None`. Repeats the request if the
+/// objects changed meanwhile. If they change during every attempt, the returned list may be
+/// incomplete.
 pub(super) fn dump<T>(
     socket: &Socket,
     kind: u16,
@@ -226,8 +228,8 @@ fn exchange(
 }
 
 /// Receives a part of a reply and returns its length, or the error number. With MSG_TRUNC, the
-/// length of a part that does not fit into the buffer is that of the whole part. A signal does not
-/// interrupt it: with a timeout set, the kernel would not restart the call by itself.
+/// length of a part that does not fit into the buffer is that of the whole part. Repeats the call
+/// if a signal interrupts it: with a timeout set, the kernel does not restart it by itself.
 fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> Result<usize, i32> {
     loop {
         // SAFETY: `buffer` is valid for writing during the call.
@@ -261,7 +263,7 @@ enum Answer {
     Refused(i32),
 }
 
-/// Passes the messages in one part of the reply to request `sequence` to `each`. A part without a
+/// Calls `each` with every message in one part of the reply to request `sequence`. A part without a
 /// valid message ends the reply, since nothing indicates that more follows.
 fn take(bytes: &[u8], sequence: u32, each: &mut dyn FnMut(u16, &[u8])) -> (Answer, Objects) {
     let (mut last, mut objects) = (Answer::Complete, Objects::Unchanged);

@@ -50,11 +50,11 @@ pub struct Qdisc {
     pub bytes: u64,
     /// Packets sent. Wraps at 32 bits before Linux 5.5.
     pub packets: u64,
-    /// Packets dropped. This counter and those below wrap at 32 bits.
+    /// Packets dropped. Wraps at 32 bits.
     pub drops: u32,
-    /// Overlimits: how often a packet had to wait.
+    /// Overlimits: how often a packet had to wait. Wraps at 32 bits.
     pub overlimits: u32,
-    /// Packets requeued because the driver did not accept them.
+    /// Packets requeued because the driver did not accept them. Wraps at 32 bits.
     pub requeues: u32,
     /// Packets queued.
     pub queued_packets: u32,

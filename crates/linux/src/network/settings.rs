@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of a network namespace (/proc/sys/net). The kernel shows those of the namespace in
-//! which a file is opened, also to a process that reads that file later.
+//! Settings of a network namespace (/proc/sys/net). A file shows the settings of the namespace in
+//! which it was opened, even if it is read from another namespace.
 
 use super::Network;
 use std::ffi::CStr;
@@ -32,14 +32,14 @@ const PATHS: [&CStr; SETTINGS] = [
 /// The settings' files; `None` for one that cannot be opened.
 pub(super) type Files = [Option<File>; SETTINGS];
 
-/// Opens the files in the calling thread's namespace; a number below 0 stands for a file that
-/// cannot be opened. Async-signal-safe.
+/// Opens the settings' files in the calling thread's namespace; a number below 0 stands for a file
+/// that cannot be opened. Async-signal-safe.
 pub(super) fn open_numbers() -> [RawFd; SETTINGS] {
     // SAFETY: the paths are NUL-terminated.
     PATHS.map(|path| unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
 }
 
-/// Opens the files in this program's own namespace.
+/// Opens the settings' files in this program's own namespace.
 pub(super) fn open() -> Files {
     open_numbers().map(|number| {
         // SAFETY: the kernel has just opened it, and nothing else owns it.
@@ -51,7 +51,7 @@ impl Network {
     /// Returns the current value of a setting in this namespace, without surrounding white space;
     /// `None` if it is unreadable, or the kernel does not have it.
     pub fn setting(&self, setting: Setting) -> Option<String> {
-        /// Larger than any of the values.
+        /// Buffer size in bytes, larger than any of the values.
         const BYTES: usize = 64;
         let mut bytes = [0; BYTES];
         let length = self.settings[setting as usize].as_ref()?.read_at(&mut bytes, 0).ok()?;

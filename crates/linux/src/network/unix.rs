@@ -55,7 +55,8 @@ impl UnixSocket {
     }
 }
 
-/// Formats a name. Those of abstract sockets begin with a NUL byte, and may contain others.
+/// Formats a socket name. Names of abstract sockets begin with a NUL byte, and may contain further
+/// NUL bytes.
 fn name(bytes: &[u8]) -> Option<String> {
     let printable = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "@");
     match bytes {

@@ -19,7 +19,7 @@ pub struct PageFields {
     pub running_ns: u64,
     /// Whether user mode may read the counter.
     pub can_read_counter: bool,
-    /// Whether the `time` fields below are valid.
+    /// Whether the `time_*` fields are valid.
     pub can_read_time: bool,
     /// Whether the timestamp counter is narrower than 64 bits and must be extended with
     /// `time_cycles` and `time_mask`.

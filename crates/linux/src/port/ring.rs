@@ -90,7 +90,7 @@ pub struct PacketReceiver {
     is_open: bool,
     /// The kernel's counts so far, which it resets when they are read.
     counts: RingCounts,
-    /// Blocks given back since then.
+    /// Number of blocks given back to the kernel since its counts were last read.
     closed: u32,
 }
 

@@ -28,8 +28,9 @@ const FRAME_BYTES: usize = 4096;
 /// Frames per receiver and per sender, and entries per ring: a power of two.
 const FRAMES: u32 = 2048;
 
-/// Frames after which a receiver publishes its indices of both rings. The kernel, on another CPU,
-/// reads and writes the same cache lines for each frame that arrives.
+/// Number of frames after which a receiver publishes its indices in both rings. Publishing for each
+/// frame would be slow, because the kernel, on another CPU, accesses the same cache lines for each
+/// frame that arrives.
 const PUBLISHED_TOGETHER: u32 = 32;
 
 /// Frames that the kernel sends per call in copy mode (`TX_BATCH_SIZE`).
@@ -70,7 +71,7 @@ pub struct XdpSender {
     send: Ring,
     sent: Ring,
     free: Vec<u64>,
-    /// Whether the transmit ring still had frames after the last call.
+    /// Whether the transmit ring still held frames after the last send or flush.
     is_behind: bool,
     queue: Arc<Queue>,
 }
@@ -88,7 +89,7 @@ impl XdpCounts {
     /// Decodes `xdp_statistics`, six 64-bit counters. `rx_dropped` counts every frame for which
     /// there was no room in the UMEM: those that found the fill ring empty, which
     /// `rx_fill_ring_empty_descs` counts too, and those that were too long. `rx_ring_full` counts
-    /// other frames.
+    /// frames that found the receive ring full; `rx_dropped` does not include them.
     fn decode(words: &[u32; 12]) -> Self {
         let number = |index: usize| {
             let [a, b, c, d] = words[2 * index].to_ne_bytes();
@@ -252,7 +253,7 @@ impl XdpReceiver {
         })
     }
 
-    /// Gives the frames and ring entries that are no longer used back to the kernel.
+    /// Returns unused frames and ring entries to the kernel.
     fn publish(&mut self) {
         self.fill.publish();
         self.filled.release();

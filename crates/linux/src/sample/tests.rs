@@ -229,7 +229,8 @@ fn positions_further_apart_than_the_ring_give_nothing() {
     assert_eq!(pieces(9, 8, 64), [(0, 0); 2]);
 }
 
-/// Samples this thread every 0.2 ms of CPU time into 1 page. Samples that do not fit are counted.
+/// Samples this thread every 0.2 ms of CPU time into a ring of 1 page. Samples that do not fit are
+/// counted.
 #[test]
 fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     let request = Request { exclude_kernel: true, disabled: false, ..Request::new(CPU_CLOCK) };
@@ -240,7 +241,7 @@ fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
         return;
     };
     let Ok(mut ring) = Ring::map(&event, 1, PLAIN) else {
-        println!("SKIP: no memory may be locked");
+        println!("SKIP: locking memory is not permitted");
         return;
     };
     let tid = crate::thread_id();
@@ -284,7 +285,7 @@ fn a_ring_has_at_least_the_bytes_that_were_asked_for() {
     );
     let of_bytes = |event: &Event, bytes| Ring::map_bytes(event, bytes, PLAIN);
     let Some(Ok(ring)) = opened.ok().map(|event| of_bytes(&event, 20_000)) else {
-        println!("SKIP: software events are refused, or no memory may be locked");
+        println!("SKIP: software events or locking memory are not permitted");
         return;
     };
     // With pages of 4 or 16 KiB, and of 64 KiB.

@@ -14,8 +14,8 @@ const PARSE: &str = "parse";
 /// value that lets them pass.
 const OTHER: (&str, &str) = ("other", "pass");
 
-/// Checks for every stage that needs headers, or that processes only some packets, that the packets
-/// which reach it have been parsed.
+/// Checks that packets have been parsed before they reach a stage that needs headers or processes
+/// only some packets.
 pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
     let mut is_parsed = false;
     let mut has_others = false;
@@ -32,8 +32,8 @@ pub(crate) fn check(stages: &[Stage], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Returns whether packets that are not IP may follow this stage; `None` if the stage does not
-/// change whether they do.
+/// Returns whether packets that are not IP may reach the stages after this one; `None` if this
+/// stage has no influence on that.
 fn others_after(stage: &Stage) -> Option<bool> {
     let made = stage.made.as_ref().filter(|made| made.kind == PARSE)?;
     let passes = made.params.get(OTHER.0) == Some(&Value::Text(OTHER.1.to_owned()));

@@ -388,7 +388,7 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
-            "9:60: 2 CPUs for 1 replicas; give one CPU per replica, or none",
+            "9:60: CPUs listed: 2; replicas: 1; give one CPU per replica, or none",
         ),
         (
             "workers = [{ stages = ['parse', 'verify'], cpus = [1] }, \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests when a queue queries the state of its ports, and what it counts at its end.
+//! Tests when a queue queries the state of its ports, and what it counts when it stops.
 
 use super::*;
 use crate::kernels::StageKernels;
@@ -17,7 +17,7 @@ fn queue(open: &Ports) -> LiveQueue<'_> {
 
 #[test]
 fn segments_that_were_not_delivered_are_dropped_by_name() {
-    let Ok(open) = Ports::none() else { return println!("SKIP: netlink may not be used here") };
+    let Ok(open) = Ports::none() else { return println!("SKIP: netlink is not permitted here") };
     let mut queue = queue(&open);
     assert_eq!(queue.segments.load(&coalesced(), None, 1200), Some(3));
     queue.segments.skip();
@@ -29,7 +29,7 @@ fn segments_that_were_not_delivered_are_dropped_by_name() {
 
 #[test]
 fn empty_polls_query_the_ports_at_a_fixed_interval() {
-    let Ok(open) = Ports::none() else { return println!("SKIP: netlink may not be used here") };
+    let Ok(open) = Ports::none() else { return println!("SKIP: netlink is not permitted here") };
     let mut queue = queue(&open);
     let mut stock = Stock::new(Vec::new(), Vec::new(), StageKernels::default());
     let mut poll = |queue: &mut LiveQueue<'_>| queue.poll(&mut stock, &mut Burst::new(), 32, 0);
@@ -59,10 +59,10 @@ fn received(open: &Ports, frames: usize) -> Result<LiveQueue<'_>, linerate_linux
     Ok(LiveQueue::new(open, receivers, rules))
 }
 
-/// The worker must look for the end of the run even if frames arrive faster than it drops them.
+/// The worker must notice the end of the run even if frames arrive faster than it drops them.
 #[test]
 fn a_poll_refuses_a_limited_number_of_frames_and_says_so() {
-    let Ok(open) = Ports::none() else { return println!("SKIP: netlink may not be used here") };
+    let Ok(open) = Ports::none() else { return println!("SKIP: netlink is not permitted here") };
     let run = || {
         let mut queue = match received(&open, 100) {
             Ok(queue) => queue,

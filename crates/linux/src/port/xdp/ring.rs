@@ -2,8 +2,8 @@
 //! The rings of an AF_XDP socket: single-producer, single-consumer, with the kernel on one side.
 //!
 //! Indices are free-running: entry `i` is in slot `i mod entries`. `publish` makes the entries that
-//! this side has written visible to the kernel; `release` returns the entries that this side has
-//! read to the kernel.
+//! this side has written visible to the kernel; `release` frees the entries that this side has
+//! read, so that the kernel can reuse them.
 
 use super::super::socket::get_at;
 use crate::Error;
