@@ -174,7 +174,7 @@ impl Catalog {
         self.table.name
     }
 
-    /// Returns the event table's title, which names the processors it is for.
+    /// Returns the event table's title, which names the processors that it covers.
     pub fn title(&self) -> &'static str {
         self.table.title
     }

@@ -22,7 +22,8 @@ pub enum Refusal {
     /// The list of CPUs to count on is empty.
     NoTarget,
     /// The event counts whole units, such as packages, and the CPUs to count on do not determine
-    /// which: several of them may belong to the same unit, which would be counted as often.
+    /// which units: several of them may belong to the same unit, which would then be counted
+    /// several times.
     WholeUnits {
         /// One CPU for each unit of the machine, ascending.
         unit_cpus: Vec<u32>,

@@ -92,7 +92,7 @@ pub fn measure(
         let jobs = self::jobs(bytes);
         let stop = windows.watch.stop();
         let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
-        let own = parts.pop().expect("a piece for each thread");
+        let own = parts.pop().expect("there is one piece per thread");
         let plan = Plan { jobs: &jobs, seed: request.seed, deadline: request.deadline };
         let samples = team::run(
             &request.cpus[1..],

@@ -34,7 +34,7 @@ pub const UNROLL: u64 = 16;
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Number of items added between two clock reads, which takes a few ms.
+/// Number of items added between two clock reads; adding them takes a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
 /// Item addresses and walk order.

@@ -39,7 +39,7 @@ pub enum StoreError {
         /// Reason why it is unusable.
         reason: String,
     },
-    /// The CPUs do not all have the same caches, or only others have been measured.
+    /// The CPUs are not all of the same core type, or only other types have been measured.
     OtherCores {
         /// The reason.
         reason: String,
@@ -93,7 +93,7 @@ impl Stored {
 /// Loads this machine's profile for `cpus`, if one is stored.
 ///
 /// # Errors
-/// Returns an error if a profile exists but cannot be used, as it cannot if it is that of another
+/// Returns an error if a profile exists but cannot be used, for example because it is for another
 /// type of core.
 pub fn load(cpus: &[u32]) -> Result<Option<Stored>, StoreError> {
     folder().map_or(Ok(None), |folder| load_from(&folder, &CoreKinds::read(&here()), cpus))
@@ -220,8 +220,8 @@ fn folder() -> Option<PathBuf> {
     Some(state.join("linerate"))
 }
 
-/// Returns the file name of this machine's profile for its cores of type `kind`; `None` for the
-/// only type.
+/// Returns the file name of this machine's profile for its cores of type `kind`, which is `None` if
+/// there is only one type.
 fn name(kind: Option<&str>) -> String {
     let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
     format!("memory-{}.json", key(&identity(), hypervisor.as_deref(), kind))
