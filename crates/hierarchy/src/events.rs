@@ -182,7 +182,7 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
             SCALED,
             MOST_INSTRUCTIONS,
             "each load is one instruction, and the loop has few \
-                 others",
+                 other instructions",
         ),
         "cycles" => cycles(row, known),
         "l1d_misses" => cache(known.caches.l1),

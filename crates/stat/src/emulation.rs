@@ -74,7 +74,7 @@ pub(crate) struct Emulator {
 #[derive(Debug)]
 pub(crate) struct Emulation {
     folder: Folder,
-    /// The emulator, and its name.
+    /// Path of the emulator.
     file: PathBuf,
     name: &'static str,
     arguments: Vec<OsString>,

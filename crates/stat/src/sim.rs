@@ -96,7 +96,7 @@ impl Sim {
     pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
-        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))
+        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("Valgrind was not found"))
     }
 
     /// Prepares to simulate a command on the given caches.

@@ -26,9 +26,11 @@ const HEAD_BYTES: usize = 4096;
 /// Maximum total size of a file's rows, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Values of a file's state field. A program that the process executes has a file of its own.
+/// Value of a file's state field: the process is running.
 const RUNS: u32 = 0;
+/// Value of a file's state field: the process has ended.
 const ENDED: u32 = 1;
+/// Value of a file's state field: the process executes another program, which has its own file.
 const EXECUTES: u32 = 2;
 
 /// Maximum length of the part of a command line that contains the plug-in's path: the options

@@ -63,7 +63,7 @@ const THIS: &str = "this";
 
 /// Name for this machine's caches.
 const THIS_MACHINE: &str = "this machine";
-/// Suffix of that name if the sizes were measured.
+/// Suffix of [`THIS_MACHINE`] if the sizes were measured.
 const MEASURED: &str = "as measured";
 
 impl Geometry {

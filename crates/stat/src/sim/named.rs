@@ -25,7 +25,7 @@ pub(super) struct Named {
     pub(super) page_bytes: u64,
     /// An emulator that supports this processor, and its name for the processor.
     pub(super) processor: Option<(&'static str, &'static str)>,
-    /// How every simulation of the processor differs from the real one.
+    /// How every simulation of the processor differs from the hardware.
     pub(super) note: &'static str,
     /// Additional differences if all caches are simulated with LRU and write-allocate.
     pub(super) simple_note: &'static str,
