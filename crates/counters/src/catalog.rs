@@ -75,7 +75,7 @@ pub enum NameError {
     NotInTable {
         /// Event name as given.
         name: String,
-        /// The processor's event table.
+        /// Name of the processor's event table.
         table: &'static str,
         /// Why this processor does not count the event.
         reason: String,

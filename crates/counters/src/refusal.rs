@@ -50,9 +50,9 @@ pub struct Attempt {
 pub enum RegisterRefusal {
     /// The status file /proc/pmu_user has an unexpected format.
     NotUnderstood {
-        /// First invalid line, from 1.
+        /// Number of the first invalid line, counted from 1.
         line: usize,
-        /// Problem with that line.
+        /// Problem with the first invalid line.
         reason: &'static str,
     },
     /// The thread may run on several CPUs, but PMU registers are not saved per thread.

@@ -219,7 +219,7 @@ fn record(
     }
 }
 
-/// Converts a time to a rate.
+/// Converts a time per unit of work to a rate, i.e. to its reciprocal.
 fn inverse(time: Estimate) -> Estimate {
     Estimate { value: 1.0 / time.value, low: 1.0 / time.high, high: 1.0 / time.low, ..time }
 }

@@ -45,7 +45,7 @@ pub struct Request {
     pub line: usize,
     /// Number of passes over all sizes, each in a new order and on different pages.
     pub passes: u32,
-    /// Sizes per doubling.
+    /// Number of sizes per doubling of the size.
     pub per_octave: u32,
     /// Number of passes that add sizes where the curve bends; each takes 40 to 200 ms.
     pub refine: u32,

@@ -41,12 +41,12 @@ pub enum StoreError {
     },
     /// The CPUs are not all of the same core type, or only other types have been measured.
     OtherCores {
-        /// The reason.
+        /// Why the profile cannot be used for these CPUs.
         reason: String,
-        /// CPU to measure.
+        /// CPU to measure in order to get a usable profile.
         cpu: u32,
     },
-    /// No directory to store the profile in.
+    /// There is no directory in which to store the profile.
     NoHome,
     /// The profile cannot be serialized.
     NoJson(String),

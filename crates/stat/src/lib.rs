@@ -108,7 +108,7 @@ pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
 /// Unit of work if `per` is only a number.
 const UNIT: &str = "unit";
 
-/// Figure for the elapsed time.
+/// Name of the figure for the elapsed time.
 const ELAPSED: &str = "elapsed_s";
 
 /// Default of [`Request::threshold`]: +0.1 %.
@@ -301,7 +301,7 @@ pub enum StatError {
         /// The invalid value and the valid ones.
         reason: String,
     },
-    /// Unknown event or metric set.
+    /// No event or metric set has this name.
     UnknownName {
         /// Error message with similar names.
         reason: String,

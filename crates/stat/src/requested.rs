@@ -37,9 +37,9 @@ pub(crate) struct RequestedEvent {
 /// A requested metric.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedMetric {
-    /// Metric set.
+    /// Name of the metric set that contains the metric.
     pub(crate) set: &'static str,
-    /// Definition.
+    /// Definition of the metric.
     pub(crate) metric: &'static Metric,
     /// Formula over the requested events.
     pub(crate) formula: Formula,

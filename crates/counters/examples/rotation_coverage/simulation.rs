@@ -16,7 +16,7 @@ pub(crate) const STEPS_PER_MS: usize = 10;
 pub(crate) struct Load {
     /// Short name for tables.
     pub(crate) name: &'static str,
-    /// Description.
+    /// What the load does, in a few words.
     pub(crate) prose: &'static str,
     draw: fn(&mut Draw<'_>),
 }
@@ -230,7 +230,7 @@ pub(crate) const LOADS: [Load; 18] = [
 ];
 
 impl Load {
-    /// Draws an `ms` millisecond trace.
+    /// Draws a trace of `ms` milliseconds.
     pub(crate) fn trace(&self, ms: usize, random: &mut fastrand::Rng) -> Trace {
         let mut draw = Draw { random, steps: ms * STEPS_PER_MS, trace: Trace::default() };
         (self.draw)(&mut draw);

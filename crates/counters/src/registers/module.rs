@@ -79,9 +79,9 @@ pub struct Selected {
 /// The module's status file has an unexpected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// First invalid line, from 1.
+    /// Number of the first invalid line, counted from 1.
     pub line: usize,
-    /// Problem with that line.
+    /// Problem with the first invalid line.
     pub reason: &'static str,
 }
 

@@ -77,7 +77,7 @@ struct Orders {
 #[repr(align(128))]
 struct Count(AtomicU64);
 
-/// A window of the chase.
+/// Results of one window of the chase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     pass: u32,

@@ -20,7 +20,7 @@ const FILE: &str = "counts.";
 
 const MAGIC: &[u8] = b"LRSHEET1";
 
-/// Bytes before the rows.
+/// Length of the header of a count file, which precedes the rows.
 const HEAD_BYTES: usize = 4096;
 
 /// Maximum total size of a file's rows, in bytes.
@@ -192,13 +192,14 @@ impl Processes {
         Self { listed, files: BTreeMap::new() }
     }
 
-    /// Adds the state in a count file.
+    /// Records the state of process `pid`, as given in its count file with this number. The last
+    /// file counts.
     fn add(&mut self, (pid, number): (u32, u32), state: u32) {
         let last = self.files.entry(pid).or_insert((number, state));
         *last = (number, state).max(*last);
     }
 
-    /// Counts the processes that still run.
+    /// Returns the number of processes that are still running.
     fn running(&self) -> u64 {
         let files = self.files.iter();
         let with_file = files.filter(|(pid, (_, state))| *state != ENDED && is_running(**pid));

@@ -32,16 +32,16 @@ pub struct Geometry {
 pub enum GeometryError {
     /// The text is neither a processor name nor a list of caches.
     Unknown {
-        /// The text.
+        /// The text, as given.
         name: String,
         /// Similar processor names; all names if none is similar.
         nearest: Vec<String>,
     },
     /// A cache specification is not of the form `size/ways/line`.
     Malformed {
-        /// The text.
+        /// The cache specification, as given.
         text: String,
-        /// What is wrong.
+        /// What is wrong with the specification.
         reason: String,
     },
     /// The kernel does not report this machine's caches.

@@ -12,7 +12,7 @@ use linerate_record::stat::{CacheShape, Contents, Replacement, Writes};
 use Contents::{Any, Inclusive, Victim};
 use Replacement::{Fifo, Lru, Random};
 
-/// A processor.
+/// A processor whose caches and TLBs are known.
 pub(super) struct Named {
     pub(super) name: &'static str,
     /// Alternative name of the processor.
