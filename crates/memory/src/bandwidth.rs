@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(of_each(&levels, &[1, 1, 4, 4].map(alike), 4000)[3], None);
     }
 
-    /// Nine threads, eight of which share one L3: the last one has the other for itself.
+    /// Nine threads, eight of which share one L3; the ninth has another L3 to itself.
     #[test]
     fn memory_is_beyond_the_part_of_the_thread_that_shares_least() {
         let levels = [Some(32.0), Some(1024.0), Some(32768.0), None];

@@ -281,15 +281,15 @@ mod tests {
         let units = "sys/bus/event_source/devices";
         for (unit, cpus) in [("cpu_core", "0-3"), ("cpu_atom", "4-7")] {
             let unit = folder.path().join(units).join(unit);
-            fs::create_dir_all(&unit).expect("it can be made");
-            fs::write(unit.join("cpus"), cpus).expect("it can be written");
+            fs::create_dir_all(&unit).expect("the folder can be created");
+            fs::write(unit.join("cpus"), cpus).expect("the file can be written");
         }
         let kinds = CoreKinds::read(&Root::new(folder.path()));
         let load = |cpus: &[u32]| load_from(folder.path(), &kinds, cpus);
         assert!(load(&[0]).is_ok_and(|stored| stored.is_none()));
         let of = |kind| folder.path().join(name(Some(kind)));
-        fs::write(of("cpu_core"), "{}").expect("it can be written");
-        assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "it is read");
+        fs::write(of("cpu_core"), "{}").expect("the file can be written");
+        assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "the file is read");
         let other = load(&[5, 6]).expect_err("that of other cores").to_string();
         let expected = "only cpu_core cores have been measured, not the cpu_atom cores of CPUs \
                         5-6; each type has a profile of its own: choose CPUs of one type (taskset \
@@ -310,7 +310,7 @@ mod tests {
         assert!(read(&file).is_ok_and(|profile| profile.is_none()));
         assert!(read(&file.join("below")).is_ok_and(|profile| profile.is_none()));
         for bad in ["", "{}", "{\"schema\": 1}"] {
-            fs::write(&file, bad).expect("it can be written");
+            fs::write(&file, bad).expect("the file can be written");
             let reason = read(&file).expect_err("no record").to_string();
             assert!(reason.contains("profile.json: ") && reason.contains("linerate memory"));
         }

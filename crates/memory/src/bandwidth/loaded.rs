@@ -348,7 +348,7 @@ mod tests {
         Sample { pass, ns_per_load, gb_per_s }
     }
 
-    /// On two L3s of eight CPUs each, the readers in the second L3 must leave that one too.
+    /// With two L3s of eight CPUs each, readers that use both must read more than both hold.
     #[test]
     fn there_are_no_more_readers_than_the_memory_leaves_the_caches_of() {
         let (machine, others) = (machine(&[0..8, 8..16]), (1..16).collect::<Vec<u32>>());
@@ -394,7 +394,8 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
-    /// Passes differ, but the windows of a pass are alike: 24 windows know no more than six passes.
+    /// Passes differ, but the windows of a pass are alike: 24 windows contain no more information
+    /// than six passes.
     #[test]
     fn windows_of_one_pass_are_not_independent() {
         let passes = (0..).zip([104.0, 101.0, 106.0, 102.0, 105.0, 103.0]);

@@ -147,7 +147,7 @@ pub(super) mod tests {
         assert_eq!(sharers(&machine, &cpus, &levels)[1], of(8, 8));
     }
 
-    /// Then a thread may have all of L3, or all may share it.
+    /// If the OS reports no L3, a thread may have all of one, or all threads may share one.
     #[test]
     fn what_the_os_does_not_report_is_assumed_both_ways() {
         let (machine, cpus) = (Topology { cpus: Vec::new() }, [0, 1, 2, 3]);
