@@ -25,11 +25,11 @@ fn main() {
     let is_test = args.iter().any(|arg| arg == "--test");
     let wanted = args.iter().find_map(|arg| arg.parse().ok());
     let repetitions = wanted.unwrap_or(if is_test { 1 } else { REPETITIONS });
-    let application = Application::named("rlp").expect("comes with the program");
-    let t1 = Processor::named("t1").expect("comes with the program");
-    let chip = Chip::new(&t1).expect("has latencies");
+    let application = Application::named("rlp").expect("the application is built in");
+    let t1 = Processor::named("t1").expect("the T1 is built in");
+    let chip = Chip::new(&t1).expect("the T1 has latencies");
     for configuration in &application.configurations {
-        let system = application.on(&chip, &configuration.pipes).expect("a test sets it up");
+        let system = application.on(&chip, &configuration.pipes).expect("the configuration fits");
         let (mut rates, mut shares) = (Vec::new(), Vec::new());
         for seed in 0..repetitions {
             let (core_cycles, seconds) = timed(|| simulated(&system, seed as u64));
@@ -37,22 +37,22 @@ fn main() {
             rates.push(core_cycles as f64 / seconds);
             shares.push(core_cycles as f64 / seconds / (decisions as f64 / bound));
         }
-        let rate = median(&rates).expect("repetitions");
+        let rate = median(&rates).expect("at least one repetition");
         println!(
-            "configuration {}: {:.0} M core-cycles per second of processor time, {:.2} of the \
-             goal of {:.0} M, {:.2} of the bound",
+            "configuration {}: {:.0} M core cycles per second of CPU time, {:.2} of the goal of \
+             {:.0} M, {:.2} of the bound",
             configuration.name,
             rate / 1e6,
             rate / GOAL,
             GOAL / 1e6,
-            median(&shares).expect("repetitions"),
+            median(&shares).expect("at least one repetition"),
         );
     }
 }
 
 fn simulated(system: &System, seed: u64) -> u64 {
     let run = Run { warm_up_cycles: 0, cycles: CYCLES, seed };
-    black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
+    black_box(simulate(system, &run)).expect("the system is valid").core_cycles
 }
 
 /// Executes a chain of dependent lookups in a table as large as the simulator's transition table.
@@ -77,7 +77,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 /// Returns this thread's CPU time in seconds, from the first field of
 /// `/proc/thread-self/schedstat`, which is in nanoseconds.
 fn seconds_on_processor() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has this file");
     let ns: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("ns");
     ns / 1e9
 }

@@ -172,7 +172,7 @@ pub enum BadApplication {
     Unknown {
         /// Kind of the missing item: `parameter`, `role`, `flow`, `queue` or `configuration`.
         what: &'static str,
-        /// The name that refers to nothing.
+        /// The undefined name.
         name: String,
     },
     /// The configuration needs more pipes or strands than the chip has.

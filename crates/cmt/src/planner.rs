@@ -269,8 +269,8 @@ impl Planner for Planning<'_> {
             _ => String::new(),
         };
         let sentence = format!(
-            "run it on such a machine and measure a flow's packet rate: a rate below {} kpps{busy} \
-             disproves the prediction",
+            "run the changed path on this chip and measure a flow's packet rate: a rate below {} \
+             kpps{busy} disproves the prediction",
             three_digits(bounds.kpps.low)
         );
         Proof { sentence, command: None }

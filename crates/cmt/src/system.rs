@@ -168,7 +168,7 @@ pub enum Fault {
         strand: String,
         /// What does not exist: `queue`, `source` or `unit`.
         what: &'static str,
-        /// Index to which nothing belongs.
+        /// The index, which is out of range.
         index: usize,
     },
     /// A queue or source has a second reader or writer.

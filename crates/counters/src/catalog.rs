@@ -75,7 +75,7 @@ pub enum NameError {
     NotInTable {
         /// Event name as given.
         name: String,
-        /// The processor's event table.
+        /// Name of the processor's event table.
         table: &'static str,
         /// Why this processor does not count the event.
         reason: String,
@@ -174,7 +174,7 @@ impl Catalog {
         self.table.name
     }
 
-    /// Returns the event table's title, which names the processors it is for.
+    /// Returns the event table's title, which names the processors that it covers.
     pub fn title(&self) -> &'static str {
         self.table.title
     }

@@ -35,11 +35,11 @@ enum Operator {
 /// A formula could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
-    /// The formula.
+    /// Text of the formula.
     pub formula: String,
     /// Byte offset of the error.
     pub at: usize,
-    /// What was expected there.
+    /// What was expected at this offset.
     pub expected: &'static str,
 }
 

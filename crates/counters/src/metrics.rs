@@ -37,7 +37,7 @@ pub struct Metric {
     pub limits: &'static str,
 }
 
-/// Unknown metric set.
+/// No metric set has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSet {
     /// Name as given.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests sampling by counter overflow with loops, each of which causes a known share of an event's
+//! Tests counter-overflow sampling with loops that each cause a known share of an event's
 //! occurrences. Determines in which loop the samples land, how many samples are missing, and how
 //! late they are.
 //!
@@ -32,7 +32,7 @@ const ROUND: f64 = 0.8;
 /// millisecond.
 const ITERATIONS: usize = 1_000_000;
 /// Maximum relative difference between the loops in events per iteration. Timer interrupts and the
-/// system calls around the loops cause a tenth of this difference.
+/// system calls around the loops cause only a tenth of this.
 const MOST_UNEVEN: f64 = 0.01;
 /// Size in bytes of a sample in the ring, including its count.
 const SAMPLE_BYTES: usize = 72;
@@ -81,7 +81,7 @@ impl Landed {
         self.due.saturating_sub(self.samples() + self.lost)
     }
 
-    /// Adds the figures from another run to these.
+    /// Adds another run's figures to the figures of this one.
     pub fn add(&mut self, other: &Self) {
         for (sum, samples) in self.in_loops.iter_mut().zip(other.in_loops) {
             *sum += samples;

@@ -22,7 +22,8 @@ pub enum Refusal {
     /// The list of CPUs to count on is empty.
     NoTarget,
     /// The event counts whole units, such as packages, and the CPUs to count on do not determine
-    /// which: several of them may belong to the same unit, which would be counted as often.
+    /// which units: several of them may belong to the same unit, which would then be counted
+    /// several times.
     WholeUnits {
         /// One CPU for each unit of the machine, ascending.
         unit_cpus: Vec<u32>,
@@ -49,9 +50,9 @@ pub struct Attempt {
 pub enum RegisterRefusal {
     /// The status file /proc/pmu_user has an unexpected format.
     NotUnderstood {
-        /// First invalid line, from 1.
+        /// Number of the first invalid line, counted from 1.
         line: usize,
-        /// Problem with that line.
+        /// Problem with the first invalid line.
         reason: &'static str,
     },
     /// The thread may run on several CPUs, but PMU registers are not saved per thread.

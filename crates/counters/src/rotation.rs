@@ -125,7 +125,7 @@ impl Plan {
 pub struct Slice<'a> {
     /// Index of the event set.
     pub set: usize,
-    /// Counts, in the order of the set.
+    /// Counts of the set's events, in the order of the set.
     pub counts: &'a [u64],
     /// Increase of the scaling base (time, or an event count) during the slice.
     pub base: f64,

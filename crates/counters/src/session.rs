@@ -55,9 +55,9 @@ pub struct Options {
     /// scale by time. If possible, the reference event is not multiplexed; otherwise, counts are
     /// scaled by time. See [`Session::scaled_by`].
     pub scale_by: Option<usize>,
-    /// How many sessions with these events count the same threads at the same time, this one
-    /// included; at least 1. Their events share the counters, so fewer fit into a set. A set of one
-    /// event may not fit nevertheless; the kernel then multiplexes it, and its counts have no upper
+    /// Number of sessions, including this one, that count the same events on the same threads at
+    /// the same time; at least 1. They share the counters, so fewer events fit into a set. Even a
+    /// single event may not fit; the kernel then multiplexes it, and its counts have no upper
     /// bound.
     pub sessions: usize,
 }
@@ -107,7 +107,7 @@ pub struct Session {
     is_counting: bool,
 }
 
-/// All counts from the start of the session up to one moment.
+/// All counts from the start of the session up to a given moment.
 #[derive(Clone, Debug)]
 struct Mark {
     slices: Slices,
@@ -120,7 +120,7 @@ struct Mark {
 /// of the PMU takes counters.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// Delay until the next call if no event set is counted in slices.
+/// Delay until the next call to [`Session::turn`] if no event set is counted in slices.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {

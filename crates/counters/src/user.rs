@@ -78,8 +78,8 @@ impl UserCounter {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// Returns the time, in ns, that the event was enabled but not on a counter, up to when it was
-    /// last scheduled.
+    /// Returns the time, in ns, that the event was enabled but not on a counter, up to the last
+    /// time it was scheduled.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();

@@ -71,12 +71,12 @@ impl Caches {
     }
 }
 
-/// Whether a count is plausible, and why not.
+/// Whether a count is plausible and, if not, why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether the count is within its bounds; `None` if the event has no known bounds.
     pub plausible: Option<bool>,
-    /// Reason why the count is doubtful.
+    /// Reason why the count is doubtful; `None` if it is not.
     pub doubt: Option<String>,
 }
 
@@ -120,9 +120,9 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
 
 /// Minimum number of chain sizes. With fewer, equal rates may be a coincidence.
 const LEAST_ROWS: usize = 4;
-/// Maximum ratio of rates that count as equal.
+/// Maximum ratio between two rates that are considered equal.
 const SAME_RATE: f64 = 1.6;
-/// Minimum ratio of counts per load that clearly differ.
+/// Minimum ratio between two counts per load that are considered clearly different.
 const OTHER_SHARE: f64 = 3.0;
 
 /// Returns the lowest and the highest count per second if the rate is the same at all sizes
@@ -182,7 +182,7 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
             SCALED,
             MOST_INSTRUCTIONS,
             "each load is one instruction, and the loop has few \
-                 others",
+                 other instructions",
         ),
         "cycles" => cycles(row, known),
         "l1d_misses" => cache(known.caches.l1),

@@ -115,8 +115,8 @@ fn record(
         (false, ..) => Some("its latency varied between passes: other programs use this cache too"),
         (true, None, true) if name == MEMORY => None,
         (true, None, _) if name.contains(MEMORY) => Some(
-            "cannot tell which: no step matches the size of the last-level cache that the OS \
-             reports",
+            "cannot tell whether this is a cache or memory: no step matches the size of the \
+             last-level cache that the OS reports",
         ),
         (true, None, _) => Some("the level extends beyond the longest chain"),
         _ => None,

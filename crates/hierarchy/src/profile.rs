@@ -123,7 +123,7 @@ pub enum Seen {
     AsStated,
     /// The measured size, given here in bytes, differs from the reported one.
     Instead(u64),
-    /// The level was not found with certainty.
+    /// The level was not found, or not with certainty.
     No,
 }
 

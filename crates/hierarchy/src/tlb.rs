@@ -54,8 +54,8 @@ pub struct Sample {
 /// A measured TLB level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Number of entries if latency has a step that no other thread can have caused. If another
-    /// thread can have caused the step, this is `None` although `is_step` is set; the interval of
+    /// Number of entries, if latency has a step that no other thread could have caused. If another
+    /// thread may have caused the step, this is `None` although `is_step` is set; the interval of
     /// `onset` then contains the number of entries.
     pub entries: Option<Estimate>,
     /// Number of pages at which latency starts to rise. If the onset contradicts the midpoint, or

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of a machine's CPUs have which type of core: big.LITTLE and hybrid processors.
 //!
-//! On ARM, /proc/cpuinfo gives the numbers of each CPU. The core types of an x86 processor have the
-//! same family and model; there, the kernel has a PMU for each type. Without these PMUs, as in many
-//! guests, all cores are taken for equal.
+//! On ARM, /proc/cpuinfo gives each CPU's implementer and part number. The core types of an x86
+//! processor have the same family and model; there, the kernel has a PMU for each type. Without
+//! these PMUs, as in many guests, all cores are assumed to be of the same type.
 
 use crate::Root;
 use crate::cpuinfo::arm_cores;

@@ -5,7 +5,7 @@ use crate::files::Root;
 
 /// Returns the directories of the groups in which `controller` governs this process. Paths are
 /// relative to the root; outer groups come before inner ones. `None` if the kernel shows no groups.
-/// In a container, the outer groups may be invisible; the mount itself is then the group.
+/// In a container, the outer groups may be invisible; the mount point is then taken as the group.
 pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
     folders_of(root, "self", controller)
 }
@@ -20,7 +20,7 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
 /// A limit on the CPU time of a control group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuQuota {
-    /// CPU time per wall time, which is a number of CPUs.
+    /// The limit as a number of CPUs: CPU time divided by wall time.
     pub cpus: f64,
     /// File that sets the limit, relative to the root.
     pub file: String,
@@ -71,7 +71,7 @@ pub struct Throttling {
     pub throttled_ns: u64,
 }
 
-/// Reads a group's counters of throttling in `cpu.stat`; `None` if it cannot be read.
+/// Reads a group's throttling counters from `cpu.stat`; `None` if the file cannot be read.
 pub fn throttling_of(root: &Root, folder: &str) -> Option<Throttling> {
     Some(parse_throttling(&root.text(&format!("{folder}/cpu.stat"))?))
 }

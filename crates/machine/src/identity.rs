@@ -13,7 +13,7 @@ pub enum Identity {
     /// x86, identified by CPUID: the 12-character vendor string, the family and the model. Family
     /// and model include their extended fields.
     X86 {
-        /// `GenuineIntel`, `AuthenticAMD`, ...
+        /// Vendor string, such as `GenuineIntel` or `AuthenticAMD`.
         vendor: String,
         /// Family, such as 6, 0x17, 0x19.
         family: u32,

@@ -15,8 +15,8 @@ const TICK_NS: u64 = 10_000_000;
 pub struct LostTime {
     /// Steal time since boot by CPU, in units of 10 ms; `None` if it cannot be read.
     stolen: Option<BTreeMap<u32, u64>>,
-    /// The groups that contain this process and have a quota, by their directory; `None` if the
-    /// groups or the counters of one of them cannot be read.
+    /// The groups that contain this process and have a quota, by directory; `None` if the groups or
+    /// the counters of one of them cannot be read.
     groups: Option<BTreeMap<String, (CpuQuota, Throttling)>>,
 }
 

@@ -25,7 +25,8 @@ mod counter {
         unsafe { _rdtsc() }
     }
 
-    /// LFENCE waits for all earlier instructions and holds back all later ones.
+    /// Reads the counter in program order: LFENCE waits for all earlier instructions and holds back
+    /// all later ones.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         // SAFETY: SSE2 and RDTSC exist on every x86-64 processor; LFENCE touches no memory.
@@ -54,7 +55,8 @@ mod counter {
         ticks
     }
 
-    /// ISB waits for all earlier instructions and holds back all later ones.
+    /// Reads the counter in program order: ISB waits for all earlier instructions and holds back
+    /// all later ones.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         let ticks;
@@ -114,8 +116,8 @@ pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// How long the first call to [`tick_rate`] takes. The uncertainty of 100 ns at each end is 10 ppm
-/// of this in total.
+/// How long the first call to [`tick_rate`] takes. The uncertainties at its two ends, 100 ns each,
+/// are 10 ppm of this time in total.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// Returns the ticks per second of [`monotonic_ns`], with bounds. The first call in a process

@@ -92,7 +92,7 @@ pub fn measure(
         let jobs = self::jobs(bytes);
         let stop = windows.watch.stop();
         let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
-        let own = parts.pop().expect("a piece for each thread");
+        let own = parts.pop().expect("there is one piece per thread");
         let plan = Plan { jobs: &jobs, seed: request.seed, deadline: request.deadline };
         let samples = team::run(
             &request.cpus[1..],
@@ -219,7 +219,7 @@ fn record(
     }
 }
 
-/// Converts a time to a rate.
+/// Converts a time per unit of work to a rate, i.e. to its reciprocal.
 fn inverse(time: Estimate) -> Estimate {
     Estimate { value: 1.0 / time.value, low: 1.0 / time.high, high: 1.0 / time.low, ..time }
 }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(of_each(&levels, &[1, 1, 4, 4].map(alike), 4000)[3], None);
     }
 
-    /// Nine threads, eight of which share one L3: the last one has the other for itself.
+    /// Nine threads, eight of which share one L3; the ninth has another L3 to itself.
     #[test]
     fn memory_is_beyond_the_part_of_the_thread_that_shares_least() {
         let levels = [Some(32.0), Some(1024.0), Some(32768.0), None];

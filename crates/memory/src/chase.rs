@@ -34,7 +34,7 @@ pub const UNROLL: u64 = 16;
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Number of items added between two clock reads, which takes a few ms.
+/// Number of items added between two clock reads; adding them takes a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
 /// Item addresses and walk order.
@@ -267,7 +267,7 @@ impl<'a> Chain<'a> {
         self.start.wrapping_add((stretch << self.stride_shift) + skew).cast()
     }
 
-    /// Returns the item at `address`.
+    /// Returns the item at `address`, which must be that of an item in the arena.
     fn item_at(&self, address: *const *const u8) -> usize {
         let stretch = (address as usize - self.start as usize) >> self.stride_shift;
         if stretch < self.first {

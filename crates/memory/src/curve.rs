@@ -45,7 +45,7 @@ pub struct Request {
     pub line: usize,
     /// Number of passes over all sizes, each in a new order and on different pages.
     pub passes: u32,
-    /// Sizes per doubling.
+    /// Number of sizes per doubling of the size.
     pub per_octave: u32,
     /// Number of passes that add sizes where the curve bends; each takes 40 to 200 ms.
     pub refine: u32,
@@ -144,7 +144,7 @@ struct Group {
     left: Vec<usize>,
     /// Completed passes.
     passes: u32,
-    /// Number of initial passes that add sizes.
+    /// How many passes, counted from the first, add sizes.
     refined: u32,
     /// Whether this pass has already added sizes.
     is_refined: bool,
@@ -310,7 +310,7 @@ fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Adds sizes between those in `groups` and measures them immediately.
+/// Adds sizes between those in `groups` and schedules them to be measured next.
 fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     let known = groups.iter().flat_map(|group| &group.points);
     let mut curve: Vec<Sample> = known.map(Point::sample).collect();

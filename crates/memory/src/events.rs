@@ -39,7 +39,7 @@ pub struct Request<'a> {
 const EVENTS: [&str; 7] =
     ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
 
-/// Number of loads between two clock reads, which take 60 us if fast and 3 ms if slow.
+/// Number of loads between two clock reads; these loads take between 60 us and 3 ms.
 const STRETCH: u64 = 1 << 14;
 
 /// Minimum number of loads; below this, counter reads dominate the cost.

@@ -232,15 +232,16 @@ impl Parts {
     }
 }
 
-/// Returns the CPUs whose threads use memory at the same time, `cpu` first. The arena is on the
-/// node of `cpu`, which touched it, so they are those of this node.
+/// Returns the CPUs whose threads use memory at the same time, `cpu` first: those of `cpus` on the
+/// same node as `cpu`, which touched the arena and so placed it there.
 fn team(root: &Root, cpu: u32, cpus: &[u32]) -> Vec<u32> {
     let others = on_node_of(root, cpu, cpus).into_iter().filter(|other| *other != cpu);
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// Number of curve resamplings in a quick measurement, and in others.
+/// Number of curve resamplings in a quick measurement.
 const FEW: u32 = 60;
+/// Number of curve resamplings in a measurement that is not quick.
 const MANY: u32 = 200;
 
 /// Number of passes over parallel chains: the minimum for a 95 % interval.

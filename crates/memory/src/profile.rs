@@ -39,14 +39,14 @@ pub enum StoreError {
         /// Reason why it is unusable.
         reason: String,
     },
-    /// The CPUs do not all have the same caches, or only others have been measured.
+    /// The CPUs are not all of the same core type, or only other types have been measured.
     OtherCores {
-        /// The reason.
+        /// Why the profile cannot be used for these CPUs.
         reason: String,
-        /// CPU to measure.
+        /// CPU to measure in order to get a usable profile.
         cpu: u32,
     },
-    /// No directory to store the profile in.
+    /// There is no directory in which to store the profile.
     NoHome,
     /// The profile cannot be serialized.
     NoJson(String),
@@ -93,7 +93,7 @@ impl Stored {
 /// Loads this machine's profile for `cpus`, if one is stored.
 ///
 /// # Errors
-/// Returns an error if a profile exists but cannot be used, as it cannot if it is that of another
+/// Returns an error if a profile exists but cannot be used, for example because it is for another
 /// type of core.
 pub fn load(cpus: &[u32]) -> Result<Option<Stored>, StoreError> {
     folder().map_or(Ok(None), |folder| load_from(&folder, &CoreKinds::read(&here()), cpus))
@@ -220,8 +220,8 @@ fn folder() -> Option<PathBuf> {
     Some(state.join("linerate"))
 }
 
-/// Returns the file name of this machine's profile for its cores of type `kind`; `None` for the
-/// only type.
+/// Returns the file name of this machine's profile for its cores of type `kind`, which is `None` if
+/// there is only one type.
 fn name(kind: Option<&str>) -> String {
     let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
     format!("memory-{}.json", key(&identity(), hypervisor.as_deref(), kind))
@@ -281,15 +281,15 @@ mod tests {
         let units = "sys/bus/event_source/devices";
         for (unit, cpus) in [("cpu_core", "0-3"), ("cpu_atom", "4-7")] {
             let unit = folder.path().join(units).join(unit);
-            fs::create_dir_all(&unit).expect("it can be made");
-            fs::write(unit.join("cpus"), cpus).expect("it can be written");
+            fs::create_dir_all(&unit).expect("the folder can be created");
+            fs::write(unit.join("cpus"), cpus).expect("the file can be written");
         }
         let kinds = CoreKinds::read(&Root::new(folder.path()));
         let load = |cpus: &[u32]| load_from(folder.path(), &kinds, cpus);
         assert!(load(&[0]).is_ok_and(|stored| stored.is_none()));
         let of = |kind| folder.path().join(name(Some(kind)));
-        fs::write(of("cpu_core"), "{}").expect("it can be written");
-        assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "it is read");
+        fs::write(of("cpu_core"), "{}").expect("the file can be written");
+        assert!(matches!(load(&[0, 3]), Err(StoreError::Unusable { .. })), "the file is read");
         let other = load(&[5, 6]).expect_err("that of other cores").to_string();
         let expected = "only cpu_core cores have been measured, not the cpu_atom cores of CPUs \
                         5-6; each type has a profile of its own: choose CPUs of one type (taskset \
@@ -310,7 +310,7 @@ mod tests {
         assert!(read(&file).is_ok_and(|profile| profile.is_none()));
         assert!(read(&file.join("below")).is_ok_and(|profile| profile.is_none()));
         for bad in ["", "{}", "{\"schema\": 1}"] {
-            fs::write(&file, bad).expect("it can be written");
+            fs::write(&file, bad).expect("the file can be written");
             let reason = read(&file).expect_err("no record").to_string();
             assert!(reason.contains("profile.json: ") && reason.contains("linerate memory"));
         }

@@ -313,8 +313,8 @@ fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
 }
 
 /// Returns the level that served a single load of `ns`, timed by a clock with this step: the only
-/// level whose latency is close enough. If several levels are, returns the chain's own level `own`
-/// if it is among them, otherwise `None`.
+/// level whose latency is close enough. If several levels are close enough, returns the chain's own
+/// level `own` if it is among them, otherwise `None`.
 fn name_of<'a>(
     ns: f64,
     own: &'a MemoryLevel,

@@ -250,7 +250,7 @@ const FIRST_PASSES: usize = 2;
 /// Minimum number of huge pages that can reveal a level.
 const LEAST_HUGE: usize = 16;
 
-/// Measures one line per huge page.
+/// Measures latencies with one line per huge page.
 fn measure_by_huge_pages(
     bench: &Bench<'_>,
     scale: &Scale,

@@ -32,7 +32,8 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// Combines the values of one or more runs into a figure. Simulated values that are all equal are
-/// exact. Other values that are all equal have an interval of no width: they might have differed.
+/// exact. Other values that are all equal have an interval of zero width, because they might have
+/// differed.
 fn over_runs(unit: &str, estimates: &[Estimate], tier: Tier, method: &str) -> Figure {
     let same = match (estimates, tier) {
         ([only], _) => Some(*only),

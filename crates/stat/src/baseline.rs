@@ -98,7 +98,7 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     ))
 }
 
-/// Returns the names of figures that are worse when higher.
+/// Returns the names of the costs, i.e. of the figures in `now` that are worse when higher.
 fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
     let old_unit = match &before.body {
@@ -120,8 +120,8 @@ fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) ->
     report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
 }
 
-/// Returns whether a figure was simulated and equal in every run. A median of too few runs has no
-/// interval either, but it has a confidence.
+/// Returns whether a figure was simulated and equal in every run, in which case it has no
+/// confidence. A median of too few runs has a confidence, although it has no interval.
 fn is_exact(figure: &Figure) -> bool {
     figure.tier == Tier::Sim && figure.confidence.is_none()
 }

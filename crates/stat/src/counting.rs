@@ -245,7 +245,7 @@ impl Counting<'_> {
         })
     }
 
-    /// Stops counting.
+    /// Stops counting at the time `end_ns`, and returns the counts.
     fn stop(&mut self, end_ns: u64) -> Counted {
         self.session.stop();
         if self.runner.request.interval.is_some() {

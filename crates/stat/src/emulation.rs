@@ -57,14 +57,14 @@ const STARTING_TICK: Duration = Duration::from_millis(2);
 const PROBE_NS: u64 = 10_000_000_000;
 /// Interval at which the probe's exit is polled.
 const PROBE_TICK: Duration = Duration::from_millis(2);
-/// Maximum length of the emulator's message.
+/// Maximum length of the emulator's message, in bytes.
 const MESSAGE_BYTES: u64 = 4096;
 
 /// An emulator that loads the plug-in, and the program to emulate.
 #[derive(Debug)]
 pub(crate) struct Emulator {
     file: PathBuf,
-    /// `qemu-x86_64`, ...
+    /// Name of the emulator, such as `qemu-x86_64`.
     pub(crate) name: &'static str,
     program: Program,
     plugin: &'static [u8],
@@ -74,7 +74,7 @@ pub(crate) struct Emulator {
 #[derive(Debug)]
 pub(crate) struct Emulation {
     folder: Folder,
-    /// The emulator, and its name.
+    /// Path of the emulator.
     file: PathBuf,
     name: &'static str,
     arguments: Vec<OsString>,

@@ -63,7 +63,7 @@ pub struct Request {
     pub repeat: u32,
     /// Unit of work, if counts are also reported per unit.
     pub per: Option<Per>,
-    /// Also report counts per thread.
+    /// Whether to report counts per thread as well.
     pub threads: bool,
     /// Time limit for counting. When reached, a command gets SIGTERM and is waited for; what the
     /// command does after that is counted only by the simulator.
@@ -72,7 +72,7 @@ pub struct Request {
     pub slice: Duration,
     /// Random seed for the slice order.
     pub seed: u64,
-    /// Fail if an event cannot be counted.
+    /// Whether to fail if an event cannot be counted.
     pub strict: bool,
     /// An earlier record of `linerate stat` to compare with.
     pub baseline: Option<Box<Record>>,
@@ -108,7 +108,7 @@ pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
 /// Unit of work if `per` is only a number.
 const UNIT: &str = "unit";
 
-/// Figure for the elapsed time.
+/// Name of the figure for the elapsed time.
 const ELAPSED: &str = "elapsed_s";
 
 /// Default of [`Request::threshold`]: +0.1 %.
@@ -301,7 +301,7 @@ pub enum StatError {
         /// The invalid value and the valid ones.
         reason: String,
     },
-    /// Unknown event or metric set.
+    /// No event or metric set has this name.
     UnknownName {
         /// Error message with similar names.
         reason: String,

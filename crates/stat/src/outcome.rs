@@ -8,11 +8,11 @@ use linerate_linux::errno::meaning;
 use linerate_record::Derive;
 use linerate_record::stat::StatReport;
 
-/// Exit status for this program's own failures, as of env(1).
+/// Exit status for this program's own failures, as in env(1).
 const FAILED: i32 = 125;
-/// Exit status if the command is not executable, as of env(1).
+/// Exit status if the command is not executable, as in env(1).
 const NOT_EXECUTABLE: i32 = 126;
-/// Exit status if the command is not found, as of env(1).
+/// Exit status if the command is not found, as in env(1).
 const NOT_FOUND: i32 = 127;
 
 /// Adds the changes since the baseline to the report, and determines the exit status.

@@ -37,9 +37,9 @@ pub(crate) struct RequestedEvent {
 /// A requested metric.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedMetric {
-    /// Metric set.
+    /// Name of the metric set that contains the metric.
     pub(crate) set: &'static str,
-    /// Definition.
+    /// Definition of the metric.
     pub(crate) metric: &'static Metric,
     /// Formula over the requested events.
     pub(crate) formula: Formula,
@@ -131,7 +131,8 @@ fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     names.into_iter().map(|name| metrics::set(name).map_err(unknown)).collect()
 }
 
-/// Returns the event to count for `name` in a metric set.
+/// Returns the name of the event that is counted in place of the event `name` of a metric set: on
+/// whole CPUs, the CPU clock instead of the task clock; otherwise, `name` itself.
 fn of_target<'a>(name: &'a str, what: &What) -> &'a str {
     match what {
         What::Cpus(_) if name == TASK_CLOCK => CPU_CLOCK,
@@ -174,8 +175,8 @@ fn requested_event(
     }
 }
 
-/// Returns the event, unless the requested tier excludes it, or it does not count on whole CPUs
-/// what it is for.
+/// Returns the event, unless the requested tier excludes it, or whole CPUs are counted and it is
+/// the task clock, which does not stop while a CPU is idle.
 fn of_request(event: Event, request: &Request) -> Result<Event, Explanation> {
     let refused = |sentence: &str, fix: &str| {
         let fix = Some(fix.to_owned());

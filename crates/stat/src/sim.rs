@@ -96,7 +96,7 @@ impl Sim {
     pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
-        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))
+        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("Valgrind was not found"))
     }
 
     /// Prepares to simulate a command on the given caches.
@@ -211,21 +211,21 @@ pub enum SimError {
     BadFile {
         /// Path of the file with the counts.
         path: String,
-        /// What is wrong.
+        /// What is wrong with the file.
         reason: String,
     },
     /// The counts per instruction are missing or invalid.
     BadSpots {
         /// Path of the file with the counts.
         path: String,
-        /// What is wrong.
+        /// What is wrong with the file.
         reason: String,
     },
     /// The emulator left no counts.
     NotEmulated,
     /// The plug-in cannot simulate these caches or TLBs.
     BadModel {
-        /// Which, and why.
+        /// Which cache or TLB cannot be simulated, and why.
         reason: String,
     },
     /// The kernel refused to create a process.

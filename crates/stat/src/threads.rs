@@ -24,7 +24,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// Row for work that is not attributed to a thread.
 const OTHERS: &str = "(others)";
 
-/// Why the row for the others has no count.
+/// Why the row for work that is not attributed to a thread has no count.
 const NO_DIFFERENCE: &str = "a count of the process or of a thread is scaled or missing, so the \
                              threads' counts cannot be subtracted from the total";
 

@@ -22,7 +22,7 @@ pub(crate) enum Waited {
     Nothing,
 }
 
-/// Whether the process has ended.
+/// Result of waiting for the target: whether it has ended.
 pub(crate) enum Woken {
     Ended(Option<Ended>),
     Not,

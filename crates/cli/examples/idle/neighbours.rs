@@ -157,9 +157,9 @@ pub(crate) fn table(Measured(all): &Measured) -> String {
         let (setting, simulated) = match neighbour {
             Neighbour::None => ("-", None),
             Neighbour::Worker(IdlePolicy::Park | IdlePolicy::Auto) => ("parked", Some(parked)),
-            Neighbour::Worker(IdlePolicy::Slow) => ("polling, the fitted stall", Some(slow)),
+            Neighbour::Worker(IdlePolicy::Slow) => ("polling, with the fitted stall", Some(slow)),
             Neighbour::Worker(IdlePolicy::Pause | IdlePolicy::Spin) => {
-                ("polling, 20 ns of stall", Some(fast))
+                ("polling, with a stall of 20 ns", Some(fast))
             }
             Neighbour::Endless => ("`while(1)`", Some(endless)),
         };

@@ -40,7 +40,7 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     let whole = model.run(&ranking.pipes(&ranking.placements[0]), &LONG)?.slowest_kpps;
     Ok(format!(
         "{} placements up to symmetry, made of {} kinds of pipes, ranked in {seconds:.1} s ({} M \
-         core-cycles simulated); goal: less than {RANKED_S:.0} s.\n\n\
+         core cycles simulated); goal: less than {RANKED_S:.0} s.\n\n\
          No placement exceeds {:.1} kpps, the rate of the slowest role alone on its pipe. \
          The best of the ranking, simulated as a whole, reaches {whole:.1} kpps: within {:.1} % of \
          the optimum.\n\n",

@@ -64,8 +64,8 @@ pub(crate) fn neighbours(model: &Model) -> Result<String, Fault> {
     let mut rows = Vec::new();
     for (name, model, pipes) in [
         ("parked", model, instead("parked")),
-        ("polling, the fitted stall", model, pipes.clone()),
-        ("polling, 20 ns of stall", &short, pipes.clone()),
+        ("polling, with the fitted stall", model, pipes.clone()),
+        ("polling, with a stall of 20 ns", &short, pipes.clone()),
         ("`while(1)`", model, instead("while(1)")),
     ] {
         let found = model.run(&pipes, &LONG)?;
@@ -85,7 +85,7 @@ pub(crate) fn on_t2(model: &Model, chip: Chip) -> Result<String, Fault> {
     let near = far.with(&[("rx_packet_stall_ns", memory_ns), ("rx_empty_stall_ns", memory_ns)])?;
     let mut rows = Vec::new();
     for name in ["1", "2"] {
-        for (polls, model) in [("as on the T1", &far), ("as of memory", &near)] {
+        for (polls, model) in [("as on the T1", &far), ("as long as a load from memory", &near)] {
             let found = model.run(&model.configuration(name)?.pipes, &LONG)?;
             let cpi = found.cpi.iter().map(|(role, cpi)| format!("{role} {cpi:.2}"));
             let cpi = cpi.collect::<Vec<_>>().join(", ");

@@ -66,12 +66,12 @@ pub(super) fn least<E>(
         round(&mut simplex, &mut counted)?;
     }
     let best = simplex.iter().min_by(|a, b| a.value.total_cmp(&b.value));
-    Ok(scaled(&best.expect("n + 1 points").at, bounds))
+    Ok(scaled(&best.expect("the simplex has vertices").at, bounds))
 }
 
 /// Replaces the worst vertex or shrinks the simplex. The vertices must be sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
-    let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
+    let (worst, others) = simplex.split_last_mut().expect("the simplex has vertices");
     let centre: Vec<f64> = (0..worst.at.len())
         .map(|i| others.iter().map(|vertex| vertex.at[i]).sum::<f64>() / others.len() as f64)
         .collect();

@@ -70,7 +70,7 @@ fn given(dice: &mut Dice, path: &Path) -> GivenCosts {
 }
 
 fn t1() -> Chip {
-    Chip::new(&Processor::named("t1").expect("it comes with the program")).expect("a chip")
+    Chip::new(&Processor::named("t1").expect("the T1 is built in")).expect("a chip")
 }
 
 /// Returns a plan for the T1.
@@ -104,12 +104,12 @@ fn what_keeps_one_state_is_never_replicated_by_simulation() {
             cpus.sort_unstable();
             cpus.dedup();
             let strands: u32 = replicated(&one.mapping).iter().map(|(_, times)| times).sum();
-            assert_eq!(cpus.len() as u32, strands, "a processor each: {one:?}");
+            assert_eq!(cpus.len() as u32, strands, "one CPU per strand: {one:?}");
         }
         let gap = report.search.gap.expect("a bound");
-        assert!(gap >= 0.0, "case {number}: a mapping above the bound");
+        assert!(gap >= 0.0, "case {number}: the mapping exceeds the bound");
     }
-    assert!(held > 5 && advised > 10, "the cases must try it: {held}, {advised}");
+    assert!(held > 5 && advised > 10, "too few cases are planned: {held}, {advised}");
 }
 
 /// The source kind used in the examples, reduced to the properties needed for a plan; the actual
@@ -141,13 +141,13 @@ fn example(configuration: &str) -> Described {
 #[test]
 fn the_examples_are_the_application_of_the_document() {
     const CYCLES: u64 = 600_000;
-    let application = Application::named("rlp").expect("it comes with the program");
+    let application = Application::named("rlp").expect("the application is built in");
     for (configuration, roles) in
         [("1", ["PDSN_RXTX", "RLP", "ATIF_RXTX"]), ("2", ["PDSN_RX", "RLP", "ATIF_TX"])]
     {
         let described = example(configuration);
         let costs = described.costs.as_ref().expect("costs");
-        let pipes = &application.configuration(configuration).expect("it is there").pipes;
+        let pipes = &application.configuration(configuration).expect("a known name").pipes;
         let system = application.on(&t1(), pipes).expect("it fits");
         let run = Run { warm_up_cycles: CYCLES / 4, cycles: CYCLES, seed: 1 };
         let outcome = simulate(&system, &run).expect("a system");
@@ -169,7 +169,7 @@ fn the_examples_are_the_application_of_the_document() {
 /// Values in both files are identical to the last digit.
 #[test]
 fn the_examples_have_the_figures_of_the_application() {
-    let application = Application::named("rlp").expect("it comes with the program");
+    let application = Application::named("rlp").expect("the application is built in");
     let value = |name: &Option<String>| {
         name.as_ref().map_or(0.0, |name| application.value(name).expect("a parameter"))
     };
@@ -312,12 +312,12 @@ fn is_apart(one: &Recommendation) -> bool {
 fn strands_that_a_change_adds_or_moves_have_processors() {
     let report = planned("1", 400_000);
     let split = report.recommendations.iter().find(|one| one.kind == Change::Split);
-    let split = split.expect("looks of ATIF_RXTX are taken off it");
+    let split = split.expect("a change takes polls off ATIF_RXTX");
     assert_eq!(split.beside[0].name, "ATIF_RXTX-second-input");
     assert!(split.beside[0].cpus.len() == 4 && is_apart(split), "{split:?}");
     let report = planned("2", 1_200_000);
     let placed = report.recommendations.iter().find(|one| one.kind == Change::Place);
-    let placed = placed.expect("the best of all placements");
+    let placed = placed.expect("the best placement is recommended");
     assert!(placed.change.starts_with("assign strands to pipes: "), "{placed:?}");
     let moved: Vec<&str> = placed.beside.iter().map(|one| one.name.as_str()).collect();
     assert!(moved.contains(&"ATIF_RX") && is_apart(placed), "{placed:?}");

@@ -16,7 +16,7 @@ pub(crate) const STEPS_PER_MS: usize = 10;
 pub(crate) struct Load {
     /// Short name for tables.
     pub(crate) name: &'static str,
-    /// Description.
+    /// What the load does, in a few words.
     pub(crate) prose: &'static str,
     draw: fn(&mut Draw<'_>),
 }
@@ -128,8 +128,9 @@ impl Draw<'_> {
         }
     }
 
-    /// Draws work whose log packet rate is a random process around 0, with correlation time
-    /// `memory_ms` and standard deviation `spread`.
+    /// Draws work with a lognormal packet rate: the logarithm of its ratio to the ordinary rate is
+    /// a random process around 0, with correlation time `memory_ms` and standard deviation
+    /// `spread`.
     fn wander(&mut self, memory_ms: f64, spread: f64) {
         let keep = (-1.0 / (memory_ms * STEPS_PER_MS as f64)).exp();
         let mut x = spread * self.noise();
@@ -143,10 +144,10 @@ impl Draw<'_> {
 /// All synthetic loads. With four event sets and 2 ms slices, a rotation round takes 16 ms on
 /// average.
 pub(crate) const LOADS: [Load; 18] = [
-    Load { name: "steady", prose: "always the same", draw: |d| d.by_time(|_| WORK) },
+    Load { name: "steady", prose: "the same work all the time", draw: |d| d.by_time(|_| WORK) },
     Load {
         name: "phases",
-        prose: "three phases of different work, changing at any time",
+        prose: "three phases of different work, which change at random times",
         draw: |d| {
             let cut = |d: &mut Draw<'_>| d.random.f64() * d.ms(d.steps);
             let (a, b) = (cut(d), cut(d));
@@ -162,7 +163,7 @@ pub(crate) const LOADS: [Load; 18] = [
     },
     Load {
         name: "ramp",
-        prose: "the packet rate triples from start to end, misses per packet double",
+        prose: "the packet rate triples from start to end, and misses per packet double",
         draw: |d| {
             let whole = d.ms(d.steps);
             d.by_time(|ms| Rates {
@@ -174,7 +175,7 @@ pub(crate) const LOADS: [Load; 18] = [
     },
     Load {
         name: "warm-up",
-        prose: "10 times the misses at first, halved every 30 ms",
+        prose: "10 times the misses at first; the excess halves every 30 ms",
         draw: |d| {
             d.by_time(|ms| Rates {
                 misses_per_packet: 4.0 * (1.0 + 9.0 * (-ms / 43.0).exp()),
@@ -185,19 +186,19 @@ pub(crate) const LOADS: [Load; 18] = [
     Load { name: "bursts 20/10", prose: "work 20 ms, idle 10 ms", draw: |d| d.bursts(20.0, 10.0) },
     Load { name: "bursts 2/6", prose: "work 2 ms, idle 6 ms", draw: |d| d.bursts(2.0, 6.0) },
     Load { name: "bursts 0.5/2", prose: "work 0.5 ms, idle 2 ms", draw: |d| d.bursts(0.5, 2.0) },
-    Load { name: "period 2 ms", prose: "a slice: work 1/4", draw: |d| d.periodic(2.0, 0.25) },
-    Load { name: "period 4 ms", prose: "two slices: work 1/2", draw: |d| d.periodic(4.0, 0.5) },
-    Load { name: "period 8 ms", prose: "half a round: work 1/4", draw: |d| d.periodic(8.0, 0.25) },
-    Load { name: "period 16 ms", prose: "a round: work 1/4", draw: |d| d.periodic(16.0, 0.25) },
-    Load { name: "period 32 ms", prose: "two rounds: work 1/4", draw: |d| d.periodic(32.0, 0.25) },
+    Load { name: "period 2 ms", prose: "one slice: 1/4 work", draw: |d| d.periodic(2.0, 0.25) },
+    Load { name: "period 4 ms", prose: "two slices: 1/2 work", draw: |d| d.periodic(4.0, 0.5) },
+    Load { name: "period 8 ms", prose: "half a round: 1/4 work", draw: |d| d.periodic(8.0, 0.25) },
+    Load { name: "period 16 ms", prose: "one round: 1/4 work", draw: |d| d.periodic(16.0, 0.25) },
+    Load { name: "period 32 ms", prose: "two rounds: 1/4 work", draw: |d| d.periodic(32.0, 0.25) },
     Load {
         name: "period 400 ms",
-        prose: "one rpistat round: work 1/4",
+        prose: "one rpistat round: 1/4 work",
         draw: |d| d.periodic(400.0, 0.25),
     },
     Load {
         name: "sine 20 ms",
-        prose: "packets swing by 80 % at 50 Hz",
+        prose: "the packet rate swings up and down by 80 % at 50 Hz",
         draw: |d| {
             let phase = d.random.f64() * TAU;
             d.by_time(|ms| Rates {
@@ -208,28 +209,28 @@ pub(crate) const LOADS: [Load; 18] = [
     },
     Load {
         name: "spikes",
-        prose: "every 2.5 ms on average, for 0.2 ms, 6 times the misses",
+        prose: "6 times the misses for 0.2 ms, every 2.5 ms on average",
         draw: |d| d.spikes(2.5, 0.2, 6.0),
     },
     Load {
         name: "rare spikes",
-        prose: "every 25 ms on average, for 0.5 ms, 30 times the misses",
+        prose: "30 times the misses for 0.5 ms, every 25 ms on average",
         draw: |d| d.spikes(25.0, 0.5, 30.0),
     },
     Load {
         name: "wander 1 ms",
-        prose: "lognormal, correlated over 1 ms",
+        prose: "lognormal packet rate, correlated over 1 ms",
         draw: |d| d.wander(1.0, 0.8),
     },
     Load {
         name: "wander 50 ms",
-        prose: "lognormal, correlated over 50 ms",
+        prose: "lognormal packet rate, correlated over 50 ms",
         draw: |d| d.wander(50.0, 0.8),
     },
 ];
 
 impl Load {
-    /// Draws an `ms` millisecond trace.
+    /// Draws a trace of `ms` milliseconds.
     pub(crate) fn trace(&self, ms: usize, random: &mut fastrand::Rng) -> Trace {
         let mut draw = Draw { random, steps: ms * STEPS_PER_MS, trace: Trace::default() };
         (self.draw)(&mut draw);

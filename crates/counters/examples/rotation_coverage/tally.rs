@@ -23,7 +23,7 @@ impl Tally {
 
     /// Returns the 95th percentile relative error.
     pub(crate) fn p95_error(&self) -> f64 {
-        quantile(&self.errors, 0.95).expect("there were runs")
+        quantile(&self.errors, 0.95).expect("at least one run was tallied")
     }
 
     /// Returns the coverage: the fraction of finite intervals that contain the true value.
@@ -79,7 +79,7 @@ pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
             }
         }
         let ratio = by_time.derive(|events| Some(1000.0 * events[1] / events[0]));
-        let ratio = ratio.expect("there were instructions");
+        let ratio = ratio.expect("every load executes instructions");
         outcome.per_instruction.note(1000.0 * misses / instructions, &ratio);
         if let Some((value, half)) = trace.round_robin(&mut random) {
             let (low, high) = (value - half, value + half);

@@ -25,7 +25,7 @@ pub(super) struct Table {
     pub(super) absent: &'static [(&'static str, &'static str)],
 }
 
-/// A table entry.
+/// An event in a table.
 #[derive(Debug)]
 pub(super) struct Row {
     /// Portable names.

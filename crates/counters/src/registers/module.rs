@@ -22,17 +22,19 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Number of the cycle counter. The next two constants are the event numbers for cycles and
-/// instructions (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile, D13).
+/// Number of the cycle counter.
 pub const CYCLE_COUNTER: u32 = 31;
+/// Event number of cycles (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile,
+/// D13).
 const CYCLES: u32 = 0x11;
+/// Event number of instructions (in the same manuals as [`CYCLES`]).
 const INSTRUCTIONS: u32 = 0x08;
 
-/// PMUSERENR and PMCR bits, as in `native/pmu/armv7.h`. If set: user access is enabled
-/// (`USER_ENABLE`), the counters are enabled (`ENABLE`), and the cycle counter counts every 64th
-/// cycle (`DIVIDE`).
+/// PMUSERENR bit, as in `native/pmu/armv7.h`: user access is enabled.
 const USER_ENABLE: u32 = 0x1;
+/// PMCR bit, as in `native/pmu/armv7.h`: the counters are enabled.
 const ENABLE: u32 = 0x1;
+/// PMCR bit, as in `native/pmu/armv7.h`: the cycle counter counts every 64th cycle.
 const DIVIDE: u32 = 0x8;
 /// PMCR bit on AArch64 only: the cycle counter has 64 bits and ignores the divider.
 const LONG_CYCLES: u32 = 0x40;
@@ -77,9 +79,9 @@ pub struct Selected {
 /// The module's status file has an unexpected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// First invalid line, from 1.
+    /// Number of the first invalid line, counted from 1.
     pub line: usize,
-    /// Problem with that line.
+    /// Problem with the first invalid line.
     pub reason: &'static str,
 }
 
@@ -254,7 +256,8 @@ impl Module {
     ///
     /// # Errors
     /// Returns [`RegisterRefusal`] if the event has no number, if no counter is set to count it, or
-    /// if its counter includes kernel mode against the request, is stopped, or uses the divider.
+    /// if its counter is stopped, uses the divider, or includes kernel mode although the request
+    /// excludes it.
     pub fn counter_of(
         &self,
         cpu: &Cpu,

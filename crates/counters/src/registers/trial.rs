@@ -11,7 +11,7 @@ use std::thread::ScopedJoinHandle;
 
 /// Number of iterations of the counted loop.
 const ITERATIONS: u64 = 20_000;
-/// Minimum cycle count accepted: a quarter of what even one cycle per iteration would give.
+/// Minimum accepted cycle count: a quarter of the count at only one cycle per iteration.
 const LEAST: u64 = ITERATIONS / 4;
 
 /// Counts the cycles of a known workload on `cpu`, whose PMU registers the module made accessible.

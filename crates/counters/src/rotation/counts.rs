@@ -222,7 +222,7 @@ impl Counts {
 
 impl Scaling {
     /// Returns this set's contribution to the variance of the `slope`-weighted sum of all events;
-    /// `None` if it is unknown, as it is if time was lost within slices.
+    /// `None` if it is unknown, for example because time was lost within slices.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.lost() > LOST_MOST {
             return None;

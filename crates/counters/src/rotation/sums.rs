@@ -115,7 +115,7 @@ impl SetSums {
     ///
     /// The degrees of freedom come from the spread between groups according to Satterthwaite
     /// (1946). They are high only if all groups agree; a count that comes from a few slices has
-    /// correspondingly few.
+    /// correspondingly few degrees of freedom.
     pub(super) fn variance(&self, combination: &[f64], duty: f64) -> Option<Variance> {
         if self.pairs == 0 {
             return None;

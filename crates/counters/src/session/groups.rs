@@ -20,7 +20,7 @@ pub(super) struct Groups {
 #[derive(Debug)]
 struct Lane {
     target: Target,
-    /// `None` for a group that is not counted on this target.
+    /// The groups on this target; `None` for a group that is not counted on it.
     groups: Vec<Option<Group>>,
 }
 
@@ -45,8 +45,8 @@ impl Groups {
         Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
-    /// Opens an event as the leader of a new group, on all targets for which `is_on` holds, of
-    /// which there is at least one. Returns the group number.
+    /// Opens an event as the leader of a new group, on all targets for which `is_on` holds; there
+    /// must be at least one. Returns the group number.
     pub(super) fn lead(
         &mut self,
         opener: &dyn Opener,
@@ -152,9 +152,9 @@ impl Groups {
         Ok(self.most[group].clone())
     }
 
-    /// Adds up a group's counts and times. The times of a group that is counted only on some of the
-    /// targets, which are CPUs then, are scaled to all of them: the time of every CPU is the same,
-    /// and counts are scaled by the time of all.
+    /// Adds up a group's counts and times. If the group is counted only on some of the targets,
+    /// which are then CPUs, its times are scaled up to all targets: the same time elapses on every
+    /// CPU, and counts are scaled by the total time over all targets.
     fn add_up(&self, group: usize) -> io::Result<Sums> {
         let mut sums = Sums { values: vec![0; self.lens[group]], ..Sums::default() };
         for of_lane in self.lanes_of(group) {

@@ -13,8 +13,9 @@ use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use std::fs;
 use std::path::Path;
 
-/// Event numbers of the kernel's clocks (`enum perf_sw_ids`).
+/// Event number of the kernel's CPU clock (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
+/// Event number of the kernel's task clock (`enum perf_sw_ids`).
 const TASK_CLOCK: u64 = 1;
 
 /// Execution modes excluded from an event's count.
@@ -228,9 +229,9 @@ impl<'a> Opening<'a> {
     }
 
     /// Returns the CPUs on which to open an event that counts whole units; `None` to open it on all
-    /// targets. The kernel opens such an event on any CPU, where it counts the unit of that CPU, so
-    /// each unit must have one event: either every target is the CPU listed for a unit, or all of
-    /// these are targets. One CPU alone stands for its own unit.
+    /// targets. The kernel opens such an event on any CPU and counts that CPU's unit, so each unit
+    /// must have exactly one event: either every target is the CPU listed for a unit, or all listed
+    /// CPUs are targets. If there is only one target, its unit is counted.
     fn counted_cpus(&self, event: usize) -> Result<Option<Vec<u32>>, Refusal> {
         let unit_cpus = &self.events[event].unit_cpus;
         match self.scope {

@@ -16,7 +16,7 @@
 //!
 //! The kernel checks a group as if all counters were free. The NMI watchdog holds a counter, so its
 //! event is added to every trial set. If several sessions count the same target, each needs
-//! counters at the same time, so every event is added as often.
+//! counters at the same time, so every event is added once per session.
 
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
@@ -33,7 +33,7 @@ pub(super) struct Packing {
 /// A group opened on a trial basis. The leader is dropped last to keep the group valid until then.
 struct Trial {
     events: Vec<usize>,
-    /// Set if not even the first event fits as often as it is counted; it is then alone.
+    /// Set if even the first event does not fit once per session; no other event is then added.
     is_full: bool,
     members: Vec<perf::Event>,
     target: Target,

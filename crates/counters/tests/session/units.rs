@@ -66,7 +66,7 @@ fn a_unit_is_counted_once_however_many_of_its_cpus_are_listed() {
     }
 }
 
-/// A unit's event and one of the cores, of which the unit's has half as many targets.
+/// One event counts units and the other counts cores; the unit event has half as many targets.
 #[test]
 fn multiplexed_units_are_scaled_like_cpus() {
     let Some(_alone) = alone() else { return };

@@ -20,10 +20,10 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of synthetic machines per kind, in a full run and in a small run. A full run uses as many
-/// as the published page: enough to detect an overall drop of [`POINTS`] nine times in ten,
-/// whatever the success rate.
+/// Number of synthetic machines per kind in a full run, as for the published page: enough to detect
+/// an overall drop of [`POINTS`] nine times in ten, whatever the success rate.
 pub(crate) const FULL: usize = 260;
+/// Number of synthetic machines per kind in a small run.
 const SMALL: usize = 60;
 
 /// Drop in a success rate, as a difference of fractions, that a full run must detect.

@@ -113,8 +113,8 @@ fn a_table_that_can_be_true_is_not_doubted() {
     }
 }
 
-/// The end of L3 was not seen, or L2 could not be distinguished from L3: the cache to compare the
-/// counts of such an event with is unknown.
+/// The end of L3 was not seen, or L2 could not be distinguished from L3: it is unknown with which
+/// cache an event's counts should be compared.
 #[test]
 fn counts_of_a_cache_that_was_not_found_are_not_judged() {
     let level = |(name, kib): (&str, Option<u64>)| {

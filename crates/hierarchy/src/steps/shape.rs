@@ -160,7 +160,8 @@ fn missed_at_random(ways: usize, lines: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// Candidate shapes. Way counts between these are omitted because curves cannot distinguish them.
+/// Candidate shapes. Way counts between those listed are omitted because curves cannot distinguish
+/// them.
 const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Even, Policy::Lru, 2),
     (Spread::Even, Policy::Lru, 4),

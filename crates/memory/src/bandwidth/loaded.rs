@@ -33,7 +33,7 @@ const WINDOW_NS: f64 = 500_000.0;
 /// Windows per load level and pass.
 const WINDOWS: u32 = 4;
 
-/// Number of valid windows per load level at which measuring stops, once every level has that many.
+/// Measuring stops once every load level has this many valid windows.
 const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
@@ -41,7 +41,7 @@ const MOST_PASSES: u32 = 100;
 /// Minimum fraction of the maximum load at which a window counts as having the intended load.
 const AS_MEANT: f64 = 0.75;
 
-/// Number of bytes that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
+/// Number of bytes that a reader reads between two clock reads; reading them takes 6 us at 10 GB/s.
 const STRETCH: usize = 64 << 10;
 
 /// Number of loads timed to estimate how many loads fill a window.
@@ -65,7 +65,8 @@ struct Orders {
     threads: AtomicUsize,
     duty: AtomicU32,
     is_over: AtomicBool,
-    /// Number of [`STRETCH`]es that readers have begun; their place in the memory follows from it.
+    /// Number of [`STRETCH`]es that readers have begun; it determines where the next stretch
+    /// begins.
     begun: Count,
     /// Number of [`STRETCH`]es read so far, per reader.
     read: Vec<Count>,
@@ -76,7 +77,7 @@ struct Orders {
 #[repr(align(128))]
 struct Count(AtomicU64);
 
-/// A window of the chase.
+/// Results of one window of the chase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     pass: u32,
@@ -151,8 +152,8 @@ fn loads(others: usize) -> Vec<Load> {
     std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
 }
 
-/// Returns the CPUs that can read `bytes` bytes in turn without finding them in their caches: the
-/// largest number of `others`, from the first.
+/// Returns as many of `others`, from the first, as can take turns reading `bytes` bytes without
+/// finding them in their caches.
 fn readers<'a>(
     topology: &Topology,
     others: &'a [u32],
@@ -247,8 +248,8 @@ impl Orders {
         }
     }
 
-    /// Returns the stretch of `memory` that no reader has begun since the last time that all of it
-    /// was read. `memory` has at least one stretch.
+    /// Returns the next stretch of `memory` to read, starting over after the last one. `memory`
+    /// must have at least one stretch.
     fn next_of<'a>(&self, memory: &'a [u64]) -> &'a [u64] {
         let words = STRETCH / size_of::<u64>();
         let number = self.begun.0.fetch_add(1, Ordering::Relaxed) as usize;
@@ -347,7 +348,7 @@ mod tests {
         Sample { pass, ns_per_load, gb_per_s }
     }
 
-    /// On two L3s of eight CPUs each, the readers in the second L3 must leave that one too.
+    /// With two L3s of eight CPUs each, readers that use both must read more than both hold.
     #[test]
     fn there_are_no_more_readers_than_the_memory_leaves_the_caches_of() {
         let (machine, others) = (machine(&[0..8, 8..16]), (1..16).collect::<Vec<u32>>());
@@ -393,7 +394,8 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
-    /// Passes differ, but the windows of a pass are alike: 24 windows know no more than six passes.
+    /// Passes differ, but the windows of a pass are alike: 24 windows contain no more information
+    /// than six passes.
     #[test]
     fn windows_of_one_pass_are_not_independent() {
         let passes = (0..).zip([104.0, 101.0, 106.0, 102.0, 105.0, 103.0]);

@@ -7,16 +7,18 @@ use linerate_record::memory::MemoryLevel;
 /// Ratio of a working set to the size of a cache above which its loads hardly ever hit the cache.
 const BEYOND_ONE: f64 = 2.0;
 
-/// The same ratio for all caches together. Where L3 takes what L2 evicts, together they hold the
-/// sum of their sizes.
+/// Ratio of a working set to the total size of all caches above which its loads hardly ever hit any
+/// cache. The sizes are added because an L3 that takes what L2 evicts holds other lines than L2.
 const BEYOND_ALL: f64 = 1.5;
 
 /// How many of the measuring CPUs share one cache of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sharers {
-    /// In the cache that most of them share. They must fit it together.
+    /// Number of CPUs that share the cache with the most sharers. The working sets of all of them
+    /// must fit in it together.
     pub(super) most: usize,
-    /// In the cache that the fewest share. Each of them gets the largest part of a cache.
+    /// Number of CPUs that share the cache with the fewest sharers. Each of them gets the largest
+    /// part of a cache.
     pub(super) fewest: usize,
 }
 
@@ -35,14 +37,14 @@ pub(super) fn sharers(topology: &Topology, cpus: &[u32], levels: &[MemoryLevel])
 }
 
 /// Returns the bytes that each of several threads must sweep so that its loads come from memory.
-/// `parts` are each thread's largest parts of the caches, by level.
+/// `parts` holds the size of the largest part of a cache that a thread may get, by level.
 pub(super) fn beyond_parts(parts: &[f64]) -> f64 {
     let last = parts.last().copied().unwrap_or(0.0);
     (BEYOND_ONE * last).max(BEYOND_ALL * parts.iter().sum::<f64>())
 }
 
-/// Returns the bytes that `cpus` must read in turn, each byte by any of them, so that their loads
-/// come from memory: more than all of their caches hold.
+/// Returns the number of bytes that `cpus` must take turns reading, each byte read by one of them,
+/// so that their loads come from memory: more than all of their caches hold.
 pub(super) fn beyond_caches_of(topology: &Topology, cpus: &[u32], levels: &[MemoryLevel]) -> f64 {
     let of_level = |level: &MemoryLevel| {
         let caches = groups(topology, cpus, number(level)).len();
@@ -65,8 +67,8 @@ fn reported(topology: &Topology, number: Option<u32>) -> Vec<&Vec<u32>> {
     shared.flatten().collect()
 }
 
-/// Groups `cpus` by the cache of level `number` that they share. A CPU for which the OS reports
-/// none has one of its own.
+/// Groups `cpus` by the cache of level `number` that they share. A CPU for which the OS reports no
+/// such cache is assumed to have its own.
 fn groups(topology: &Topology, cpus: &[u32], number: Option<u32>) -> Vec<Vec<u32>> {
     let reported = reported(topology, number);
     let group = |cpu: &u32| {
@@ -145,7 +147,7 @@ pub(super) mod tests {
         assert_eq!(sharers(&machine, &cpus, &levels)[1], of(8, 8));
     }
 
-    /// Then a thread may have all of L3, or all may share it.
+    /// If the OS reports no L3, a thread may have all of one, or all threads may share one.
     #[test]
     fn what_the_os_does_not_report_is_assumed_both_ways() {
         let (machine, cpus) = (Topology { cpus: Vec::new() }, [0, 1, 2, 3]);

@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 /// Sweep granularity in bytes: 16 of the widest registers.
 pub(super) const LOT: usize = 1024;
 
-/// Stored value.
+/// Value that is stored when writing.
 static PATTERN: [u64; 8] = [0x5555_5555_5555_5555; 8];
 
 /// Part of an arena, used by one thread.

@@ -20,15 +20,17 @@ const FILE: &str = "counts.";
 
 const MAGIC: &[u8] = b"LRSHEET1";
 
-/// Bytes before the rows.
+/// Length of the header of a count file, which precedes the rows.
 const HEAD_BYTES: usize = 4096;
 
 /// Maximum total size of a file's rows, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Values of a file's state field. A program that the process executes has a file of its own.
+/// Value of a file's state field: the process is running.
 const RUNS: u32 = 0;
+/// Value of a file's state field: the process has ended.
 const ENDED: u32 = 1;
+/// Value of a file's state field: the process executes another program, which has its own file.
 const EXECUTES: u32 = 2;
 
 /// Maximum length of the part of a command line that contains the plug-in's path: the options
@@ -190,13 +192,14 @@ impl Processes {
         Self { listed, files: BTreeMap::new() }
     }
 
-    /// Adds the state in a count file.
+    /// Records the state of process `pid`, as given in its count file with this number. The last
+    /// file counts.
     fn add(&mut self, (pid, number): (u32, u32), state: u32) {
         let last = self.files.entry(pid).or_insert((number, state));
         *last = (number, state).max(*last);
     }
 
-    /// Counts the processes that still run.
+    /// Returns the number of processes that are still running.
     fn running(&self) -> u64 {
         let files = self.files.iter();
         let with_file = files.filter(|(pid, (_, state))| *state != ENDED && is_running(**pid));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of an emulation, as a process sees it that outlives the command.
+//! Tests the end of an emulation, as seen by a process that outlives the command.
 
 use super::*;
 use crate::sim::Geometry;

@@ -6,9 +6,9 @@
 //! to an instruction that is defined to be invalid, and after `kill` with SIGILL the last
 //! instruction is a system call. Neither is missing in the emulator.
 
-/// Returns whether an instruction, given as its bytes in memory, raises SIGILL on every processor
-/// or is a system call, in programs of this emulator. `false` for the emulators of SPARC, where no
-/// such instruction is known here.
+/// Returns whether an instruction in a program that runs on `emulator` raises SIGILL on every
+/// processor, or is a system call. `bytes` are its bytes in memory. `false` for SPARC emulators,
+/// for which no such instructions are listed.
 pub(super) fn is_meant(emulator: &str, bytes: &[u8]) -> bool {
     let big = |at: usize, size: usize| number(bytes.get(at..at + size), false);
     let little = |at: usize, size: usize| number(bytes.get(at..at + size), true);
@@ -44,7 +44,8 @@ pub(super) fn is_meant(emulator: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// A32: udf and svc, of any condition; T32: udf and svc of 16 bits, and udf of 32 bits.
+/// Returns whether an instruction is an A32 udf or svc with any condition, a 16-bit T32 udf or svc,
+/// or a 32-bit T32 udf.
 fn is_arm(word: Option<u32>, [first, second]: [Option<u32>; 2]) -> bool {
     let is_a32 = word.is_some_and(|word| {
         word & 0x0ff0_00f0 == 0x07f0_00f0 || word & 0x0f00_0000 == 0x0f00_0000 && word >> 28 != 15

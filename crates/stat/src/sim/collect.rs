@@ -72,12 +72,12 @@ pub enum Remark {
     /// Processes that had not ended when the command did, or that were killed by SIGKILL. Only
     /// their work before their last fork is counted.
     Unfinished {
-        /// How many.
+        /// Number of unfinished processes.
         processes: u64,
     },
     /// Processes that called execve(2) twice or more. Some of their earlier work is lost.
     Overwritten {
-        /// How many.
+        /// Number of processes of which some work is lost.
         processes: u64,
     },
     /// A setuid program, which Valgrind cannot follow; the command was not allowed to start it.
@@ -88,13 +88,13 @@ pub enum Remark {
     /// Programs that ran outside the emulator, because they have another architecture, other
     /// privileges, or no access to its files; and forked processes without that access.
     NotFollowed {
-        /// How many.
+        /// Number of programs and forked processes that were not followed.
         programs: u64,
     },
     /// Forked processes that are not counted because their work cannot be separated from their
     /// parents'.
     Inseparable {
-        /// How many.
+        /// Number of forked processes that are not counted.
         processes: u64,
     },
 }

@@ -32,16 +32,16 @@ pub struct Geometry {
 pub enum GeometryError {
     /// The text is neither a processor name nor a list of caches.
     Unknown {
-        /// The text.
+        /// The text, as given.
         name: String,
         /// Similar processor names; all names if none is similar.
         nearest: Vec<String>,
     },
     /// A cache specification is not of the form `size/ways/line`.
     Malformed {
-        /// The text.
+        /// The cache specification, as given.
         text: String,
-        /// What is wrong.
+        /// What is wrong with the specification.
         reason: String,
     },
     /// The kernel does not report this machine's caches.
@@ -63,7 +63,7 @@ const THIS: &str = "this";
 
 /// Name for this machine's caches.
 const THIS_MACHINE: &str = "this machine";
-/// Suffix of that name if the sizes were measured.
+/// Suffix of [`THIS_MACHINE`] if the sizes were measured.
 const MEASURED: &str = "as measured";
 
 impl Geometry {

@@ -12,7 +12,7 @@ use linerate_record::stat::{CacheShape, Contents, Replacement, Writes};
 use Contents::{Any, Inclusive, Victim};
 use Replacement::{Fifo, Lru, Random};
 
-/// A processor.
+/// A processor whose caches and TLBs are known.
 pub(super) struct Named {
     pub(super) name: &'static str,
     /// Alternative name of the processor.
@@ -25,7 +25,7 @@ pub(super) struct Named {
     pub(super) page_bytes: u64,
     /// An emulator that supports this processor, and its name for the processor.
     pub(super) processor: Option<(&'static str, &'static str)>,
-    /// How every simulation of the processor differs from the real one.
+    /// How every simulation of the processor differs from the hardware.
     pub(super) note: &'static str,
     /// Additional differences if all caches are simulated with LRU and write-allocate.
     pub(super) simple_note: &'static str,

@@ -85,8 +85,8 @@ impl Known {
         counts(&outcome)
     }
 
-    /// Returns how many more events there are with other arguments of the same length, so that the
-    /// stack has the same layout.
+    /// Returns how many more events occur with the arguments `more` than with `less`. Both must
+    /// have the same length, so that the stack has the same layout.
     pub(crate) fn difference(&self, name: &str, more: &str, less: &str) -> i64 {
         assert_eq!(more.len(), less.len());
         self.counts(more)[name] - self.counts(less)[name]

@@ -24,7 +24,7 @@ fn dash(known: &Known, script: &str, arguments: &[&Path]) -> Outcome {
     request.run(&watch(&Pending::new())).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns whether a file is there within half a minute.
+/// Returns whether the file appears within half a minute.
 fn appears(file: &Path) -> bool {
     (0..3000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
@@ -106,7 +106,7 @@ fn programs_that_nothing_can_start_are_not_reported() {
     assert_eq!((failed.status, warnings(&failed)), (4, vec![]));
 }
 
-/// Programs are followed where a seccomp filter refuses system calls that it does not know.
+/// Programs are followed even under a seccomp filter that refuses system calls unknown to it.
 #[test]
 fn programs_are_followed_under_an_old_seccomp_filter() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,8 @@ fn a_repeated_instruction_counts_once() {
     assert_eq!(known.difference("branches", "r100000", "r001000"), 0);
 }
 
-/// Uncounted processes and repeated instructions count as little per instruction as in all.
+/// Uncounted processes and repeated instructions add no more to the counts per instruction than to
+/// the totals.
 #[test]
 fn counts_per_instruction_add_up_without_the_uncounted_processes() {
     let Some(known) = for_all_users() else { return };
