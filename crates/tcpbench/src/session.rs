@@ -174,12 +174,12 @@ impl Session {
         }
     }
 
-    /// Returns what the wire has carried, and what it has done to frames.
+    /// Returns the wire's counts: frames sent, lost, reordered, duplicated and corrupted.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }
 
-    /// Returns the client's and the server's counters.
+    /// Returns the frame counts of the client and of the server.
     pub fn counters(&self) -> [Counters; 2] {
         [self.client.counters(), self.server.counters()]
     }
