@@ -204,14 +204,14 @@ const AT_ONCE_MAX: usize = 24;
 
 /// Keeps the thread on a CPU until dropped.
 struct Stay {
-    /// The CPUs that the thread may run on otherwise.
+    /// CPUs that the thread was allowed to run on before; restored on drop.
     allowed: Vec<u32>,
 }
 
 impl Stay {
     /// Pins the thread to a CPU on which `event` counts in one of the ways requested, if there are
-    /// several types of cores: the event counts only on one of them. `None` if there is only one
-    /// type, or if the event counts on none.
+    /// several types of cores, since an event may count on only one of them. `None` if there is
+    /// only one type, or if the event counts on none.
     fn where_counted(probe: &Probe<'_>, event: &Event, requests: [&Request; 2]) -> Option<Self> {
         let host = probe.explainer.host_facts;
         let units = &host.facts().core_units;

@@ -164,7 +164,7 @@ pub(crate) fn c_library() -> String {
     "the C library".to_owned()
 }
 
-/// Versions according to `Cargo.lock`; verified by a test.
+/// Name and version of this peer, as in `Cargo.lock`; verified by a test.
 const INTERNET_CHECKSUM: &str = "internet-checksum 0.2.1";
 const SMOLTCP: &str = "smoltcp 0.14.0";
 

@@ -95,7 +95,7 @@ pub fn law(
             if watch.is_stopped() {
                 break;
             }
-            watch.progress("law of loss", observed.len() as f64 / all);
+            watch.progress("throughput under loss", observed.len() as f64 / all);
             let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
             let rate = bytes_per_second(stack, *point, effort.segments, seed)?;
             observed.push((*point, rate));
