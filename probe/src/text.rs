@@ -14,8 +14,8 @@ use std::fmt::Write;
 const NAME: usize = 22;
 const VALUE: usize = 18;
 
-/// Formats one line per event and metric: name, value, unit, error, and the fraction of time that
-/// it was being counted.
+/// Formats one line per event and metric: name, value, unit, error, and the fraction of the time
+/// for which it was counted.
 pub(crate) fn stat(report: &StatReport) -> String {
     let mut text = String::new();
     for event in &report.events {
@@ -72,7 +72,8 @@ pub(crate) fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// Formats one line per tier that the probe supports, then one per check of what it uses.
+/// Formats one line per tier that the probe supports, then one per check of the features that it
+/// uses.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);

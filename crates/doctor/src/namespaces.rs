@@ -69,7 +69,7 @@ pub fn setting(around: &HostFacts) -> Option<Obstacle> {
 pub fn obstacle(around: &HostFacts) -> Obstacle {
     setting(around).unwrap_or_else(|| Obstacle {
         sentence:
-            "no kernel setting forbids user namespaces, so the container or sandbox must be the cause"
+            "no kernel setting forbids user namespaces: the container or sandbox must be the cause"
                 .to_owned(),
         fix: "# run linerate outside the container, or use docker run --security-opt \
               seccomp=unconfined"
