@@ -10,8 +10,9 @@ use linerate_record::memory::MemoryReport;
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
 use std::fmt::Write;
 
-/// Column widths for names and values.
+/// Width of the column of names.
 const NAME: usize = 22;
+/// Width of the column of values.
 const VALUE: usize = 18;
 
 /// Formats one line per event and metric: name, value, unit, error, and the fraction of the time

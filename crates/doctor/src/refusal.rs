@@ -62,7 +62,7 @@ pub enum Cause {
     NoValgrind,
     /// The kernel was built without perf events.
     NoPerfEvents,
-    /// Another user holds the counters exclusively.
+    /// Another program holds the counters exclusively.
     CountersBusy,
     /// File descriptor limit reached.
     NoDescriptors,

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub enum StreamError {
     /// The server's address cannot be used.
     Bind {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
         /// Error reported by the kernel.
         error: io::Error,

@@ -78,8 +78,9 @@ const BUFFERS: [Option<u32>; 7] = [
     Some(128 << 10),
     Some(208 << 10),
 ];
-/// Message sizes of the default sweep, in addition to the default size.
+/// TCP message sizes of the default sweep, in bytes, in addition to the default size.
 const MESSAGES: [u32; 3] = [128, 1 << 10, 8 << 10];
+/// Datagram payloads of the default sweep, in bytes, in addition to the default payload.
 const DATAGRAMS: [u32; 2] = [64, 8 << 10];
 
 /// Returns the default message size of a mode, in bytes.

@@ -33,7 +33,7 @@ pub(crate) struct Sampler {
     thread: Option<JoinHandle<()>>,
 }
 
-/// States of the sampling thread.
+/// State of the sampling thread while it takes no samples.
 const ASLEEP: u8 = 0;
 const SAMPLING: u8 = 1;
 const ENDED: u8 = 2;

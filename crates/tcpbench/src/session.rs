@@ -67,8 +67,9 @@ pub struct Session {
     sent: u64,
     /// Size of the next message in bytes, for patterns with messages.
     message: usize,
-    /// Data received by the server and by the client.
+    /// Data received by the server.
     at_server: Sink,
+    /// Data received by the client.
     at_client: Sink,
     exchanges: u64,
     /// Number of connections that were refused and opened again, because an impaired wire had

@@ -40,7 +40,7 @@ pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
-/// Indices of the contestants: the plain slice, then one for each of [`READINGS`].
+/// Index of the contestant that times no calls; one contestant for each of [`READINGS`] follows.
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
