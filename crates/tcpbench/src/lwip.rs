@@ -104,7 +104,7 @@ impl Stack for Lwip {
     }
 }
 
-/// Converts the routines to the function pointers that the plug-in takes.
+/// Converts the routines for the plug-in, leaving out those that `checksums` rules out.
 fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
     let sums = checksums == Checksums::Routines;
     let copies = checksums != Checksums::Stack;
