@@ -52,9 +52,9 @@ static void ours(void)
 	unit.owner = 0;
 	COUNTED("switch, neither task inside", lr_vec_switch(&unit, &one, &other));
 	one.inside = 1;
-	COUNTED("switch, the one that goes is inside", lr_vec_switch(&unit, &one, &other));
+	COUNTED("switch, outgoing task inside", lr_vec_switch(&unit, &one, &other));
 	unit.owner = (uintptr_t)&one;
-	COUNTED("switch, the one that comes is inside and finds its registers",
+	COUNTED("switch, incoming task inside, its registers still loaded",
 		lr_vec_switch(&unit, &other, &one));
 	other.inside = 1;
 	COUNTED("switch, both inside", lr_vec_switch(&unit, &one, &other);

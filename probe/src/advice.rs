@@ -65,7 +65,7 @@ pub(crate) fn own(fix: &str) -> String {
     }
 }
 
-/// Returns whether a fix has a command of `linerate` that the probe lacks. In the comment behind a
+/// Returns whether a fix has a command of `linerate` that the probe lacks. In the comment after a
 /// command, the name may be part of a sentence.
 fn lacks(fix: &str) -> bool {
     let command = fix.split("# ").next().unwrap_or_default();

@@ -146,7 +146,7 @@ fn missing(landed: &Landed, period: u64) -> Option<String> {
     }
     let (skid, most) = skids(landed);
     let late = match most >= period {
-        true => ": overflows do not interrupt the program; a later event does",
+        true => ": overflows themselves do not interrupt the program; a later event does",
         false => "",
     };
     Some(format!(

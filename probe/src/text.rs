@@ -10,12 +10,13 @@ use linerate_record::memory::MemoryReport;
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
 use std::fmt::Write;
 
-/// Column widths for names and values.
+/// Width of the column of names.
 const NAME: usize = 22;
+/// Width of the column of values.
 const VALUE: usize = 18;
 
-/// Formats one line per event and metric: name, value, unit, error, and the fraction of time that
-/// it was being counted.
+/// Formats one line per event and metric: name, value, unit, error, and the fraction of the time
+/// for which it was counted.
 pub(crate) fn stat(report: &StatReport) -> String {
     let mut text = String::new();
     for event in &report.events {
@@ -72,7 +73,8 @@ pub(crate) fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// Formats one line per tier that the probe supports, then one per check of what it uses.
+/// Formats one line per tier that the probe supports, then one per check of the features that it
+/// uses.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);

@@ -17,7 +17,7 @@ pub struct HiddenNames {
     pub fix: Option<String>,
 }
 
-/// `CAP_SYSLOG` (capabilities(7), linux/capability.h).
+/// Number of `CAP_SYSLOG` (capabilities(7), linux/capability.h).
 const CAP_SYSLOG: u32 = 34;
 const SHOW: &str = "sudo sysctl kernel.kptr_restrict=0";
 const GRANT: &str = "sudo setcap cap_perfmon,cap_syslog=ep \"$(command -v linerate)\"";

@@ -18,11 +18,11 @@ pub struct Obstacle {
 /// A setting that can forbid user namespaces.
 struct Setting {
     file: &'static str,
-    /// Value that forbids them.
+    /// Value that forbids user namespaces.
     refusing: &'static str,
-    /// sysctl(8) assignment that permits them.
+    /// sysctl(8) assignment that permits user namespaces.
     permitting: &'static str,
-    /// Whether the setting does not apply to a process.
+    /// Returns whether a process with these facts is exempt from the setting.
     exempts: fn(&Facts) -> bool,
 }
 
@@ -50,7 +50,8 @@ const SETTINGS: [Setting; 3] = [
     },
 ];
 
-/// Returns the setting that forbids this process to create user namespaces; `None` if none does.
+/// Returns the setting that prevents this process from creating user namespaces; `None` if none
+/// does.
 pub fn setting(around: &HostFacts) -> Option<Obstacle> {
     let root = Root::new(around.root());
     SETTINGS.iter().find_map(|Setting { file, refusing, permitting, exempts }| {
@@ -68,7 +69,7 @@ pub fn setting(around: &HostFacts) -> Option<Obstacle> {
 pub fn obstacle(around: &HostFacts) -> Obstacle {
     setting(around).unwrap_or_else(|| Obstacle {
         sentence:
-            "no kernel setting forbids user namespaces, so it must be this container or sandbox"
+            "no kernel setting forbids user namespaces: the container or sandbox must be the cause"
                 .to_owned(),
         fix: "# run linerate outside the container, or use docker run --security-opt \
               seccomp=unconfined"

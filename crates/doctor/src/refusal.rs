@@ -62,7 +62,7 @@ pub enum Cause {
     NoValgrind,
     /// The kernel was built without perf events.
     NoPerfEvents,
-    /// Another user holds the counters exclusively.
+    /// Another program holds the counters exclusively.
     CountersBusy,
     /// File descriptor limit reached.
     NoDescriptors,
@@ -180,7 +180,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Prefix of suggested commands that count only with hardware counters.
+/// Prefix of suggested commands that require hardware counters.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {
@@ -216,7 +216,7 @@ fn simulate(facts: &Facts) -> String {
     }
 }
 
-/// Returns the simulation command with a comment.
+/// Returns the simulation command, followed by a shell comment.
 fn simulate_with(facts: &Facts, comment: &str) -> String {
     let command = simulate(facts);
     let mark = if command.contains("  # ") { "; " } else { "  # " };
@@ -227,7 +227,8 @@ fn has_simulator(facts: &Facts) -> bool {
     facts.qemu.is_some() || facts.valgrind.is_some()
 }
 
-/// Returns the package with a simulator: QEMU's user-mode emulators where one package has them all.
+/// Returns the package with a simulator: QEMU if one package has all its user-mode emulators,
+/// otherwise Valgrind.
 fn simulator_package(installer: Installer) -> &'static str {
     match installer.program {
         "apt-get" | "pacman" => "qemu-user",
@@ -324,10 +325,10 @@ fn whole_units(event: &Event, unit_cpus: &[u32]) -> Explanation {
         Cause::UnsupportedEvent,
         format!(
             "`{name}` counts per unit, such as a package, not per CPU, and several of the CPUs may \
-             share a unit; {} for all units",
+             share a unit; {} all units",
             match unit_cpus {
-                [one] => format!("CPU {one} stands"),
-                _ => format!("CPUs {list} stand"),
+                [one] => format!("CPU {one} covers"),
+                _ => format!("CPUs {list} cover"),
             }
         ),
         format!("linerate stat --cpu {list} -e {name}"),

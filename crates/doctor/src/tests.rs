@@ -53,7 +53,7 @@ fn tier(report: &DoctorReport, tier: Tier) -> &TierState {
 
 fn about<'a>(report: &'a DoctorReport, name: &str) -> &'a Observation {
     let found = report.observations.iter().find(|o| o.name == name);
-    found.unwrap_or_else(|| panic!("nothing about {name}"))
+    found.unwrap_or_else(|| panic!("no observation {name}"))
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn counting_is_tried_on_each_type_of_core() {
     }
     let before = linerate_linux::allowed_cpus().unwrap();
     let Some(last) = before.last().copied().filter(|last| before.len() > 1 && *last != 0) else {
-        println!("SKIP: one CPU");
+        println!("SKIP: this test needs two CPUs");
         return;
     };
     let unit = |name: &str, cpu| CoreUnit { name: name.to_owned(), kind: 8, cpus: Some(vec![cpu]) };
@@ -240,7 +240,7 @@ fn counting_is_tried_on_each_type_of_core() {
         let facts = Facts { core_units: units, ..usual() };
         let Some(report) = examine_scripted(&synthetic(4, refuses), facts) else { return };
         assert_eq!(tier(&report, Tier::Hw).works, is_found, "{report:?}");
-        assert_eq!(linerate_linux::allowed_cpus().unwrap(), before, "the thread is free again");
+        assert_eq!(linerate_linux::allowed_cpus().unwrap(), before, "the affinity is restored");
     }
 }
 

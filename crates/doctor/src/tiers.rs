@@ -29,7 +29,7 @@ pub(super) struct Trial {
     /// Whether CPU time can be counted in kernel mode too, or why not. This requires the same
     /// permission as counting events inside the kernel.
     pub(super) software_both: Result<(), Explanation>,
-    /// Valgrind version.
+    /// Valgrind version, or why Valgrind is not available.
     pub(super) valgrind: Result<String, Explanation>,
     /// Name of QEMU's user-mode emulator, if installed.
     pub(super) qemu: Option<String>,
@@ -92,7 +92,7 @@ impl Trial {
         let at_once = match self.at_once {
             Some(1) => "1 event at a time".to_owned(),
             Some(n) => format!("{n} events at a time, more with multiplexing"),
-            None => "events by multiplexing".to_owned(),
+            None => "unknown number of events at a time".to_owned(),
         };
         let both = format!("hardware counters, kernel and user mode: {at_once}");
         let mut tiers = vec![state(Tier::Hw, &self.both, &both)];
@@ -204,14 +204,14 @@ const AT_ONCE_MAX: usize = 24;
 
 /// Keeps the thread on a CPU until dropped.
 struct Stay {
-    /// The CPUs that the thread may run on otherwise.
+    /// CPUs that the thread was allowed to run on before; restored on drop.
     allowed: Vec<u32>,
 }
 
 impl Stay {
     /// Pins the thread to a CPU on which `event` counts in one of the ways requested, if there are
-    /// several types of cores: the event counts only on one of them. `None` if there is only one
-    /// type, or if the event counts on none.
+    /// several types of cores, since an event may count on only one of them. `None` if there is
+    /// only one type, or if the event counts on none.
     fn where_counted(probe: &Probe<'_>, event: &Event, requests: [&Request; 2]) -> Option<Self> {
         let host = probe.explainer.host_facts;
         let units = &host.facts().core_units;

@@ -113,7 +113,7 @@ fn names(around: &HostFacts, trial: &Trial) -> Observation {
 /// `None` if it cannot be read. On x86-64 before Linux 6.15, the list begins with a few per-CPU
 /// symbols whose addresses are 0 for root too.
 fn are_names_hidden(root: &Root) -> Option<bool> {
-    /// Part of this multi-megabyte file to read, in bytes: some 80 symbols.
+    /// Number of bytes to read of this multi-megabyte file: about 80 symbols.
     const PART: u64 = 4096;
     let file = File::open(root.path("proc/kallsyms")).ok()?;
     let mut part = Vec::new();

@@ -26,10 +26,11 @@ const PACKETS: usize = 1024;
 /// Passes per window if all lengths are equal.
 const PASSES: usize = 4;
 
-/// Number of packet slots, bytes per slot (an odd number of cache lines), and the offset of a
-/// segment: a line boundary plus the Ethernet and IPv4 headers.
+/// Number of packet slots.
 const SLOTS: usize = 32;
+/// Bytes per packet slot: an odd number of cache lines.
 const SLOT_BYTES: usize = 25 * 64;
+/// Offset of a segment from a line boundary: the length of the Ethernet and IPv4 headers.
 const SEGMENT_OFFSET: usize = 34;
 
 /// Numbers of buffers per call.
@@ -67,7 +68,7 @@ pub struct Row {
     ticks: [f64; 2],
     /// Time with one call per packet divided by the time with one call per burst.
     speed: Option<Estimate>,
-    /// Required speed.
+    /// Required value of `speed`; `None` if there is no requirement.
     asked: Option<f64>,
 }
 

@@ -22,9 +22,9 @@ pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
 /// Sizes in bytes for which the mean over [`MEAN_OFFSETS`] is measured.
 const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 
-/// Offset of an IP packet whose Ethernet header starts at a line boundary, and offset of a frame
-/// that is padded so that its IP header is aligned.
+/// Offset of an IP packet whose Ethernet header starts at a line boundary.
 const BEHIND_ETHERNET: u32 = 14;
+/// Offset of a frame that is padded so that its IP header is aligned.
 const ALIGNED_ETHERNET: u32 = 2;
 
 /// Checksum sizes with timed latency: headers with and without options, and small packets.

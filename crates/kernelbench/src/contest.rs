@@ -44,7 +44,7 @@ pub(crate) fn cold_stride(bytes: usize) -> usize {
     slots.unwrap_or(bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES)
 }
 
-/// Returns how many bytes a case needs in each area.
+/// Returns how many bytes a case needs in each of the two areas, source and destination.
 pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     match (case.length, case.state) {
         (Length::Mix(_), _) => MIX_SLOTS * SLOT_BYTES,

@@ -18,8 +18,9 @@ pub(crate) const SELECTED: &str = "selected";
 /// variant.
 const DISPATCH: &str = "dispatch";
 
-/// Names of the inline header sums, in Rust and in C.
+/// Name of the inline header sum in Rust.
 pub(crate) const HEADER: &str = "header";
+/// Name of the inline header sum in C.
 pub(crate) const HEADER_C: &str = "header_c";
 
 /// Name of the C library's copy routine.

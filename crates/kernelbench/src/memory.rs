@@ -131,8 +131,8 @@ impl Footprint {
     /// a guest.
     const LEAST: u64 = 64 << 20;
 
-    /// Reciprocal of the fraction of the memory that this process may allocate that both areas
-    /// together may take.
+    /// Divisor for the memory that this process may allocate: the two areas together take at most
+    /// one part in `SHARE`.
     const SHARE: u64 = 2;
 
     /// Returns the footprint for one of this machine's CPUs, within the limits of this process and

@@ -164,8 +164,9 @@ pub(crate) fn c_library() -> String {
     "the C library".to_owned()
 }
 
-/// Versions according to `Cargo.lock`; verified by a test.
+/// Name and version of the peer internet-checksum, as in `Cargo.lock`; verified by a test.
 const INTERNET_CHECKSUM: &str = "internet-checksum 0.2.1";
+/// Name and version of the peer smoltcp, as in `Cargo.lock`; verified by a test.
 const SMOLTCP: &str = "smoltcp 0.14.0";
 
 #[cfg(feature = "peers")]

@@ -259,9 +259,9 @@ impl Clock {
         Ok((before + after) / 2.0)
     }
 
-    /// Runs `race` again while the clock changes during it, at most [`TRIES`] times in all. Returns
-    /// its last result, with the cycles per tick and the additions per cycle before and after it.
-    /// Where the clock cannot be measured, once has to do.
+    /// Runs `race`, and repeats it if the clock changed during the run, up to [`TRIES`] runs in
+    /// all. Returns the result of the last run, with the cycles per tick, and the additions per
+    /// cycle before and after it. If the clock cannot be measured, `race` runs only once.
     fn while_steady<T>(
         &mut self,
         mut race: impl FnMut() -> T,

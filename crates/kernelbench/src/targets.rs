@@ -14,8 +14,9 @@ use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::{CONFIDENCE, Estimate, interval_name};
 use std::fmt::Write;
 
-/// Variant for the previous generation of processors, and the bound with loads of the same width.
+/// Variant for the previous generation of processors.
 const AVX2: &str = "avx2";
+/// Bound with loads as wide as those of [`AVX2`].
 const LOAD256: &str = "load256";
 
 /// Baseline that a routine is compared with.
@@ -54,13 +55,13 @@ pub struct Target {
 pub struct Reached {
     /// The ratio, or the worst ratio if the target covers several cases.
     pub ratio: Estimate,
-    /// The rival.
+    /// Name of the routine that serves as the rival.
     pub rival: String,
     /// Case with the worst ratio.
     pub case: String,
     /// Index of the worst case among the measured cases.
     measured: usize,
-    /// Ticks per call of the routine and of its rival.
+    /// Ticks per call of the routine and of the rival.
     ticks: [f64; 2],
     /// Whether the target is met.
     pub is_met: bool,

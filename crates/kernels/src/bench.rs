@@ -20,7 +20,7 @@ use crate::variant::assert_equal_lengths;
 use crate::{Kernel, Sum, Variant, checksum, ffi, variants};
 use alloc::vec::Vec;
 
-/// What a routine is in a comparison.
+/// The role of a routine in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// One variant of the kernel.
@@ -213,7 +213,7 @@ impl Routine {
         self.name
     }
 
-    /// Returns what this routine is in a comparison: a variant, a bound, a peer, ...
+    /// Returns the role of this routine in a comparison: variant, bound, peer, ...
     pub const fn role(&self) -> Role {
         self.role
     }

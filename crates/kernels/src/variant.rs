@@ -265,7 +265,7 @@ impl Kernels {
         ffi::variants().iter().find(same).map_or(self.name, |v| v.name())
     }
 
-    /// Like [`checksum::partial`](crate::checksum::partial).
+    /// Like [`checksum::partial`](crate::checksum::partial), but with these kernels.
     #[inline]
     pub fn checksum(&self, bytes: &[u8], sum: Sum) -> Sum {
         let (at, len) = (bytes.as_ptr(), bytes.len());
@@ -274,7 +274,7 @@ impl Kernels {
         Sum::from_raw(unsafe { (self.csum_partial)(at, len, sum.raw()) })
     }
 
-    /// Like [`checksum::burst`](crate::checksum::burst).
+    /// Like [`checksum::burst`](crate::checksum::burst), but with these kernels.
     ///
     /// # Panics
     /// Panics if the number of sums differs from the number of buffers.
@@ -288,7 +288,7 @@ impl Kernels {
         unsafe { (self.csum_burst)(buffers.as_ptr(), sums.as_mut_ptr(), buffers.len()) };
     }
 
-    /// Like [`crate::copy`](crate::copy()).
+    /// Like [`crate::copy`](crate::copy()), but with these kernels.
     ///
     /// # Panics
     /// Panics if the lengths differ.
@@ -301,7 +301,7 @@ impl Kernels {
         unsafe { (self.copy)(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
-    /// Like [`crate::copy_checksum`].
+    /// Like [`crate::copy_checksum`], but with these kernels.
     ///
     /// # Panics
     /// Panics if the lengths differ.
@@ -314,7 +314,7 @@ impl Kernels {
         Sum::from_raw(unsafe { (self.copy_csum_partial)(to, from, src.len(), sum.raw()) })
     }
 
-    /// Like [`crate::fill`].
+    /// Like [`crate::fill`], but with these kernels.
     #[inline]
     pub fn fill(&self, dst: &mut [u8], value: u8) {
         // SAFETY: the slice's type ensures that its whole length can be written; `from_descriptor`

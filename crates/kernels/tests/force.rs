@@ -30,7 +30,7 @@ fn a_forced_variant_is_used_until_another_is() {
     }
 
     assert_eq!(force(Some("none")), Err(VariantError::Unknown { name: "none" }));
-    assert_eq!(before.name(), "selected", "kernels taken before keep what they hold");
+    assert_eq!(before.name(), "selected", "kernels obtained earlier do not change");
 
     assert_eq!(force(None), Ok(()));
     assert_eq!(Kernels::selected().name(), "selected");

@@ -36,7 +36,7 @@ const ADDED_MAX: f64 = 5.0;
 
 /// Compiles the template of a C stage to a shared object, loads it, and builds an instance.
 fn stage_in_c() -> Box<dyn Stage> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let (source, object) = (folder.path().join("ttl.c"), folder.path().join("libttl.so"));
     std::fs::write(&source, C_SOURCE.replace("@NAME@", "ttl")).expect("the folder can be written");
     let mut cc = Command::new("cc");
@@ -50,7 +50,7 @@ fn stage_in_c() -> Box<dyn Stage> {
 }
 
 fn stage_in_rust() -> Box<dyn Stage> {
-    let kind = ttl::EXTENSION.stage("ttl").expect("the template has it");
+    let kind = ttl::EXTENSION.stage("ttl").expect("the template defines the kind `ttl`");
     let params = Params::from([("min_ttl".to_owned(), Value::Integer(2))]);
     (kind.build)(&params, &CONTEXT).expect("the parameters are in range")
 }

@@ -6,17 +6,17 @@ use std::ffi::{c_char, c_int, c_void};
 /// Version of the C interface that this program supports: `LINERATE_STAGE_ABI` in `stage.h`.
 pub(crate) const VERSION: u32 = 1;
 
-/// Types of parameters: `LINERATE_TYPE_...` in `stage.h`.
+/// Type of a parameter (`LINERATE_TYPE_INTEGER` in `stage.h`).
 pub(crate) const TYPE_INTEGER: u32 = 1;
 pub(crate) const TYPE_BOOL: u32 = 2;
 pub(crate) const TYPE_TEXT: u32 = 3;
 
-/// State that a stage keeps between packets: `LINERATE_STATE_...` in `stage.h`.
+/// The stage keeps no state between packets (`LINERATE_STATE_NONE` in `stage.h`).
 pub(crate) const STATE_NONE: u32 = 1;
 pub(crate) const STATE_PER_FLOW: u32 = 2;
 pub(crate) const STATE_GLOBAL: u32 = 3;
 
-/// Flags of a stage: `LINERATE_NEEDS_HEADERS` and `LINERATE_REORDERS` in `stage.h`.
+/// Flag of a stage that needs parsed headers (`LINERATE_NEEDS_HEADERS` in `stage.h`).
 pub(crate) const NEEDS_HEADERS: u32 = 1;
 pub(crate) const REORDERS: u32 = 2;
 

@@ -11,7 +11,7 @@ const STAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stages");
 /// Compiles `layout.c` as `language`, runs it, and returns its output; `None` if the compiler is
 /// not installed.
 fn layout(compiler: &str, language: &str, standard: &str) -> Option<String> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let program = folder.path().join("layout");
     let mut command = Command::new(compiler);
     command.args(["-x", language, &format!("-std={standard}"), INCLUDE]);
@@ -24,8 +24,8 @@ fn layout(compiler: &str, language: &str, standard: &str) -> Option<String> {
         }
     };
     assert!(done.status.success(), "{compiler}: {}", String::from_utf8_lossy(&done.stderr));
-    let run = Command::new(&program).output().expect("what was compiled starts");
-    Some(String::from_utf8(run.stdout).expect("it prints ASCII"))
+    let run = Command::new(&program).output().expect("the compiled program starts");
+    Some(String::from_utf8(run.stdout).expect("the program prints ASCII"))
 }
 
 #[test]

@@ -69,7 +69,7 @@ struct Forward {
     v4: Routes<u32>,
     v6: Routes<u128>,
     hops: Vec<NextHop>,
-    /// Whether the path file sets a default route, whose next hop is then the first one.
+    /// Whether the path file sets a default route. If so, its next hop is the first in `hops`.
     has_default: bool,
 }
 

@@ -122,12 +122,14 @@ impl Stage for Decap {
     }
 }
 
-/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890): this and the next two constants.
+/// Checksum Present bit in the first byte of a GRE header (RFC 2784).
 const CHECKSUM_PRESENT: u8 = 0x80;
+/// Key Present bit in the same byte (RFC 2890).
 const KEY_PRESENT: u8 = 0x20;
+/// Sequence Number Present bit in the same byte (RFC 2890).
 const SEQUENCE_PRESENT: u8 = 0x10;
-/// Bits 1, 4 and 5, which must be zero: routing, strict source route, and the upper bit of the
-/// recursion control field in RFC 1701.
+/// Bits 1, 4 and 5 of the same byte, which must be zero: routing, strict source route, and the
+/// upper bit of the recursion control field in RFC 1701.
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {

@@ -2,9 +2,9 @@
 //! Stages for the packet path of an edge router, and stages of known cost for experiments.
 //!
 //! [`KINDS`] lists all kinds. Each is in its own file, which documents the RFCs it follows and its
-//! limitations. Stages do not allocate per packet, never panic regardless of input (except for
-//! `fault`, whose purpose it is), and have no clock or timers. They do not originate packets: where
-//! a router would respond with ICMP, the packet is dropped with a cause.
+//! limitations. Stages do not allocate per packet, never panic on any input (except for `fault`,
+//! whose purpose is to panic), and have no clock or timers. They do not originate packets: where a
+//! router would respond with ICMP, the packet is dropped with a cause.
 
 #![forbid(unsafe_code)]
 

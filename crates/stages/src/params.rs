@@ -27,7 +27,7 @@ pub(crate) struct Prefix6 {
 }
 
 impl Prefix4 {
-    /// Contains every address.
+    /// The prefix of length 0, which contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     #[inline]
@@ -42,7 +42,7 @@ impl Prefix4 {
 }
 
 impl Prefix6 {
-    /// Contains every address.
+    /// The prefix of length 0, which contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     /// Returns the last address of the prefix.

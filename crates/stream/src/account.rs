@@ -36,7 +36,7 @@ pub(crate) struct Thread {
     pub(crate) bytes: u64,
     /// CPU time, exact.
     pub(crate) cpu_ns: u64,
-    /// User and system time, as split by the kernel.
+    /// User time, according to the kernel's split into user and system time.
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     /// Time runnable but not running.
@@ -64,7 +64,7 @@ pub(crate) struct Thread {
     pub(crate) lent_copied: u64,
     /// Median round-trip time of the requests in each slice, in ns.
     pub(crate) round_trips_ns: Vec<u64>,
-    /// Samples of its functions in the whole test, if the test asks for them.
+    /// Samples of the thread's functions in the whole test; `None` unless the test asks for them.
     #[serde(default)]
     pub(crate) sampled: Option<Sampled>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Sampled {
     /// Name, file (`kernel` for the kernel) and share of the samples, 0 to 1, of the most frequent
     /// functions.
     pub(crate) functions: Vec<(String, String, f64)>,
-    /// Why functions of the kernel, or all of them, could not be sampled.
+    /// Why kernel functions, or any functions at all, could not be sampled.
     pub(crate) refused: Option<String>,
 }
 

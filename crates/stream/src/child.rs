@@ -24,8 +24,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Addresses of the veth pair, from the range reserved for documentation (RFC 5737).
+/// Address of the client's end of the veth pair, from the range reserved for documentation (RFC
+/// 5737).
 const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Address of the server's end of the veth pair.
 const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const NEAR: &str = "stream0";

@@ -119,7 +119,8 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, StreamError> {
         .ok_or_else(|| StreamError::NoAddress { host: host.to_owned() })
 }
 
-/// Connects to a server at the first of its addresses where one listens. Returns that address.
+/// Connects to a server at the first of its addresses that accepts a connection. Also returns that
+/// address.
 fn greet(
     addresses: &[SocketAddr],
     token: &Option<String>,
@@ -158,9 +159,9 @@ struct Session<'a> {
     line: Line,
     address: SocketAddr,
     has_same_machine: bool,
-    /// Indexed by point.
+    /// Completed tests of each point, indexed by point.
     visits: Vec<Vec<Visit>>,
-    /// Indexed by method.
+    /// Tests of each compared method, indexed by method.
     others: Vec<compare::Rounds>,
     /// Tests in which functions were sampled, indexed by method.
     sampled: Vec<Option<Visit>>,
@@ -207,8 +208,8 @@ impl Session<'_> {
         self.sample(watch)
     }
 
-    /// Tests each method that works once more, with samples of functions. These take CPU time, so
-    /// the test counts for nothing else.
+    /// Runs one more test of each method that works, in which functions are sampled. Sampling takes
+    /// CPU time, so these tests are used for nothing else.
     fn sample(&mut self, watch: &Watch<'_>) -> Result<(), StreamError> {
         let request = self.request;
         for (index, method) in request.methods().iter().enumerate() {

@@ -14,7 +14,7 @@ use linerate_record::{Figure, Tier};
 pub(crate) type Rounds = Vec<Option<Visit>>;
 
 /// Compares the methods. `visits` contains the tests of each method, by the method's index in
-/// [`METHODS`], and `sampled` the test of each in which functions were sampled.
+/// [`METHODS`], and `sampled` each method's test in which functions were sampled.
 pub(crate) fn compared(
     visits: &[Rounds],
     sampled: &[Option<Visit>],
@@ -29,7 +29,7 @@ pub(crate) fn compared(
         let is_plain = plain == Some(index);
         let base = plain.and_then(|plain| visits.get(plain));
         let reason = skipped.iter().find(|skipped| skipped.what == method.name);
-        let reason = reason.map_or("too few visits", |skipped| skipped.reason.as_str());
+        let reason = reason.map_or("too few tests", |skipped| skipped.reason.as_str());
         let ratio = |of: fn(&Visit) -> f64, method: &str| match base {
             Some(base) if !is_plain => compare(base, &visits[index], of, method, reason),
             _ => Figure::absent("ratio", Tier::Sw, method, "this method is the baseline"),

@@ -10,16 +10,16 @@ use std::net::SocketAddr;
 pub enum StreamError {
     /// The server's address cannot be used.
     Bind {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
-        /// The error.
+        /// Error reported by the kernel.
         error: io::Error,
     },
     /// Connecting to the server failed.
     Connect {
         /// The server's address.
         server: String,
-        /// The error.
+        /// Error reported by the kernel.
         error: io::Error,
     },
     /// The host name has no address.
@@ -29,12 +29,12 @@ pub enum StreamError {
     },
     /// The server refused to serve the client.
     Refused {
-        /// Its reason.
+        /// Reason given by the server.
         reason: String,
     },
     /// A test could not run, or one of its connections failed.
     Failed {
-        /// The reason.
+        /// Why the test or connection failed.
         reason: String,
     },
     /// The other end violated the protocol or uses a different one.
@@ -58,7 +58,7 @@ pub enum StreamError {
     Socket {
         /// Operation during which the socket failed.
         during: &'static str,
-        /// The error.
+        /// Error reported by the kernel.
         error: io::Error,
     },
     /// The server process could not be started, or failed.

@@ -11,7 +11,7 @@ use linerate_record::stats::{Estimate, sampled_share};
 use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "samples of functions in one more test, weighted with the threads' CPU time";
-/// Name of a kernel function whose name the kernel hides.
+/// Name and file recorded for a kernel function whose name the kernel hides.
 const HIDDEN: (&str, &str) = ("[kernel]", "kernel");
 
 /// Samples of the calling thread.
@@ -43,7 +43,8 @@ impl Functions {
     }
 }
 
-/// Returns the share of both sides' CPU time in which data was copied, from the samples of a test.
+/// Returns the share of both sides' CPU time that was spent copying data, from the samples of a
+/// test.
 pub(crate) fn copy_share(visit: Option<&Visit>, is_copy: IsCopy) -> Figure {
     let threads = visit.map(|visit| visit.sender.threads.iter().chain(&visit.receiver.threads));
     let share = threads.ok_or_else(|| "this method was not sampled".to_owned());

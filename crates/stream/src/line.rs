@@ -48,7 +48,7 @@ impl Line {
         let mut bytes = serde_json::to_vec(message)
             .map_err(|error| StreamError::Protocol { what: error.to_string() })?;
         bytes.push(b'\n');
-        self.stream.write_all(&bytes).map_err(|error| socket_error("during a message", error))
+        self.stream.write_all(&bytes).map_err(|error| socket_error("while sending", error))
     }
 
     /// Waits for a message, at most until `deadline`.

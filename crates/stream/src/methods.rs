@@ -14,9 +14,9 @@ pub(crate) struct Method {
     pub(crate) message: u32,
 }
 
-/// Message sizes. TCP messages are large, so that the copy dominates the cost. UDP datagrams fit in
-/// a frame, so that the system call dominates.
+/// Size of TCP messages in bytes: large, so that the copy dominates the cost.
 const LARGE: u32 = 128 << 10;
+/// Payload of UDP datagrams in bytes: fits in a frame, so that the system call dominates the cost.
 const FRAME: u32 = 1472;
 
 const fn tcp(name: &'static str, way: Way) -> Method {

@@ -13,8 +13,8 @@ const CHECKSUM_FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv
 /// Maximum length of an interface name in bytes (IFNAMSIZ, without the final zero).
 const NAME_MAX: usize = 15;
 
-/// Describes a path, given where the sender's packets leave their host. `is_server_sender` says
-/// that this is the server's host, which may not be this one.
+/// Describes a path, given where the sender's packets leave their host. If `is_server_sender` is
+/// set, that host is the server's, and possibly a remote one.
 pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool) -> StreamPath {
     // It may come from another host, and is printed, and part of commands.
     let is_name = |name: &&String| {

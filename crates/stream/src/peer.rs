@@ -143,8 +143,8 @@ fn join_udp(
     }
 }
 
-/// Opens the connections of a test to a server. Of `server`, only the port differs: the address of
-/// a link includes its interface.
+/// Opens the connections of a test to a server. Only the port of `server` is replaced, because an
+/// IPv6 link-local address is valid only with its interface.
 pub(crate) fn connect(
     test: &Test,
     server: SocketAddr,

@@ -57,7 +57,7 @@ pub struct Point {
 }
 
 /// Measurement time of a test in which functions are sampled: 40 to 200 samples of a busy thread.
-/// The sampler can hold those of 1 s.
+/// The sampler has room for the samples of 1 s.
 const SAMPLED: Duration = Duration::from_millis(400);
 /// Default message size of a TCP stream, in bytes. It is close to what file copies and iperf3 use
 /// (128 KiB), and large enough that the cost of a system call no longer matters.
@@ -78,8 +78,9 @@ const BUFFERS: [Option<u32>; 7] = [
     Some(128 << 10),
     Some(208 << 10),
 ];
-/// Message sizes of the default sweep, in addition to the default size.
+/// TCP message sizes of the default sweep, in bytes, in addition to the default size.
 const MESSAGES: [u32; 3] = [128, 1 << 10, 8 << 10];
+/// Datagram payloads of the default sweep, in bytes, in addition to the default payload.
 const DATAGRAMS: [u32; 2] = [64, 8 << 10];
 
 /// Returns the default message size of a mode, in bytes.
@@ -128,27 +129,28 @@ pub fn sweep(
 }
 
 impl Request {
-    /// Methods to compare.
+    /// Returns the methods to compare; empty unless `compare` is set.
     pub(crate) fn methods(&self) -> &'static [Method] {
         if self.compare { METHODS } else { &[] }
     }
 
-    /// Tests per round: each point and each method.
+    /// Returns the number of tests per round: one of each point and of each method.
     fn tests(&self) -> u64 {
         (self.points.len() + self.methods().len()) as u64
     }
 
-    /// Number of visits: the tests of all rounds.
+    /// Returns the number of visits: the tests of all rounds.
     pub(crate) fn visits(&self) -> u64 {
         self.tests().saturating_mul(self.rounds)
     }
 
-    /// Measurement time of one visit.
+    /// Returns the measurement time of one visit.
     pub(crate) fn visit(&self) -> Duration {
         self.time.div_f64(self.visits().max(1) as f64)
     }
 
-    /// Number and measurement time of the tests in which functions are sampled: one of each method.
+    /// Returns the number of tests in which functions are sampled, one of each method, and the
+    /// measurement time of one such test.
     pub(crate) fn sampled(&self) -> (u64, Duration) {
         (self.methods().len() as u64, SAMPLED)
     }

@@ -22,8 +22,8 @@ use std::time::Instant;
 const BYTES: u64 = 10_000_000_000;
 /// Number of stream bytes with `--test`, which CI passes to all benches.
 const BYTES_BRIEF: u64 = 100_000_000;
-/// Number of stream bytes that one exchange or connection replaces in a run, because it costs about
-/// as much as sending this many bytes.
+/// Number of stream bytes per exchange or connection when sizing a run: one exchange or connection
+/// costs about as much as sending this many bytes.
 const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
@@ -134,6 +134,6 @@ fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
             println!("{name}: {seen}");
             Ok(None)
         }
-        other => Ok(Some(format!("{name}: damage without checksums: {other:?}"))),
+        other => Ok(Some(format!("{name}: without checksums, corruption not reported: {other:?}"))),
     }
 }

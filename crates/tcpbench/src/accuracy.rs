@@ -53,7 +53,8 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-/// Lets a stack use routines of known duration, and measures their shares with both methods.
+/// Runs a stack with routines of known duration, and measures their shares by timing and by
+/// sampling.
 fn of_stack(
     stack: &dyn Stack,
     pattern: Pattern,
@@ -121,7 +122,7 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
 }
 
 /// Checks that timing with serializing reads covers a call until its result is available, and
-/// covers this time only once.
+/// counts this time only once.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;

@@ -54,7 +54,7 @@ pub enum State {
     Closing,
 }
 
-/// What an endpoint has counted since it was created.
+/// Frame counts of an endpoint since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Number of frames sent.
@@ -73,7 +73,7 @@ pub trait Endpoint {
     /// Returns the stack's own message if it refuses.
     fn open(&mut self, now: Micros) -> Result<(), String>;
 
-    /// Returns the connection state.
+    /// Returns the connection state, as seen by this endpoint.
     fn state(&self) -> State;
 
     /// Returns how many bytes [`send`](Self::send) would accept.
@@ -82,7 +82,7 @@ pub trait Endpoint {
     /// Copies as many bytes as fit into the send buffer, and returns how many.
     fn send(&mut self, bytes: &[u8]) -> usize;
 
-    /// Copies received data that is in order to `into`, and returns the number of bytes.
+    /// Copies received in-order data into `into`, and returns the number of bytes copied.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
     /// Closes the sending direction. Data already sent will still arrive.
@@ -95,7 +95,7 @@ pub trait Endpoint {
     /// `None` if no timer is pending.
     fn poll_at(&mut self, now: Micros) -> Option<Micros>;
 
-    /// Returns what the endpoint has counted since it was created.
+    /// Returns the frame counts since the endpoint was created.
     fn counters(&self) -> Counters;
 
     /// Starts timing calls to the routines: the timestamp counter is read before and after each

@@ -52,7 +52,7 @@ pub enum Error {
         pattern: String,
         /// Name of the routine set.
         set: String,
-        /// Number of payload bytes received until then.
+        /// Number of payload bytes received before the connection ended.
         bytes: u64,
     },
 }
@@ -66,11 +66,11 @@ pub struct Stuck {
     pub pattern: String,
     /// Name of the routine set.
     pub set: String,
-    /// How long the run made no progress, in virtual seconds.
+    /// Duration without progress, in virtual seconds.
     pub seconds: u64,
-    /// Number of loop iterations in which the run made no progress.
+    /// Number of loop iterations without progress.
     pub turns: u64,
-    /// Number of payload bytes received until then.
+    /// Number of payload bytes received before the run was stopped.
     pub bytes: u64,
     /// Number of frames that receivers dropped because of a bad checksum.
     pub bad_checksums: u64,

@@ -54,7 +54,7 @@ const LINK: f64 = 1250.0;
 /// Buffer size in bytes, larger than the window ever gets.
 const BUFFER: usize = 4 << 20;
 
-/// Number of segments that must have been lost before measuring begins.
+/// Number of segments that the wire must have lost before measuring begins.
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "exponents: log-log least squares over all points and seeds; constant: \
@@ -95,7 +95,7 @@ pub fn law(
             if watch.is_stopped() {
                 break;
             }
-            watch.progress("law of loss", observed.len() as f64 / all);
+            watch.progress("throughput under loss", observed.len() as f64 / all);
             let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
             let rate = bytes_per_second(stack, *point, effort.segments, seed)?;
             observed.push((*point, rate));
@@ -133,8 +133,8 @@ fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     }
 }
 
-/// Returns the exponents of loss, segment size and RTT, and the constant. They are absent if only
-/// some of the points were measured, which do not determine all four.
+/// Returns the exponents of loss, segment size and RTT, and the constant. All four are absent
+/// unless every point was measured.
 fn fitted(is_whole: bool, observed: &[(Point, f64)]) -> [Figure; 4] {
     let estimates = is_whole.then(|| {
         let [_, loss, segment, round_trip] = fit(observed);

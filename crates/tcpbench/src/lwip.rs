@@ -36,9 +36,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Maximum size of an IPv4 or TCP header with options (RFC 791, 3.1; RFC 9293, 3.1). Sums up to
-/// this size are computed inline: the headers were just written in pieces, so wider loads would
-/// defeat store forwarding.
+/// Maximum size of an IPv4 or TCP header with options (RFC 791, 3.1; RFC 9293, 3.1). Up to this
+/// many bytes are summed inline: headers were just written in pieces, so wider loads would defeat
+/// store forwarding.
 const INLINE_BYTES: u32 = 60;
 
 /// lwIP, loaded from the first directory that has it.
@@ -104,7 +104,7 @@ impl Stack for Lwip {
     }
 }
 
-/// Converts the routines for the plug-in.
+/// Converts the routines for the plug-in, leaving out those that `checksums` rules out.
 fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
     let sums = checksums == Checksums::Routines;
     let copies = checksums != Checksums::Stack;
@@ -147,7 +147,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     })
 }
 
-/// Largest window that can be advertised with a shift of 7 (`TCP_RCV_SCALE` in the plug-in).
+/// Largest window that can be advertised with a window scale of 7 (`TCP_RCV_SCALE` in the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
 /// Zero-copy frames that lwIP is still using.
@@ -183,7 +183,7 @@ struct LwipEndpoint {
     copies: bool,
     in_place: InPlace,
     counters: Counters,
-    /// Whether anything was called since the last poll that may have produced frames.
+    /// Whether a call since the last poll may have produced frames.
     is_stirred: bool,
 }
 

@@ -228,7 +228,7 @@ impl Race<'_> {
         }
     }
 
-    /// Returns how many times the rate of another set this set achieves, compared round by round.
+    /// Returns the ratio of this set's rate to that of the set `other`, computed round by round.
     fn ratio(&self, index: usize, other: &str) -> Figure {
         let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
         let Some(other) = self.sets.iter().position(|set| set.name() == other) else {

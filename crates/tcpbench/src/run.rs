@@ -163,7 +163,7 @@ fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Err
         match law(stack.as_ref(), Effort::FULL, request.seed, &watch) {
             Ok(law) => laws.push(law),
             Err(Error::Stack { stack, reason }) => {
-                skipped.push(Skipped { what: format!("the law on {stack}"), reason });
+                skipped.push(Skipped { what: format!("Mathis equation on {stack}"), reason });
             }
             Err(error) => return Err(error),
         }

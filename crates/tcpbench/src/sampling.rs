@@ -33,12 +33,12 @@ pub(crate) struct Sampler {
     thread: Option<JoinHandle<()>>,
 }
 
-/// States of the sampling thread.
+/// State of the sampling thread while it takes no samples.
 const ASLEEP: u8 = 0;
 const SAMPLING: u8 = 1;
 const ENDED: u8 = 2;
 
-/// The time during which samples are taken, which ends when it is dropped.
+/// A period in which samples are taken. It ends when this value is dropped.
 pub(crate) struct Sampling<'a>(&'a Sampler);
 
 impl Drop for Sampling<'_> {
@@ -47,8 +47,8 @@ impl Drop for Sampling<'_> {
     }
 }
 
-/// Returns the CPU for the sampling thread of a run on the CPU `measured`: the first one on another
-/// core or, if there is none, the first other one. `None` if there is no other CPU.
+/// Returns the CPU for the sampling thread of a run on the CPU `measured`: the first CPU on another
+/// core or, failing that, the first other CPU on the same core. `None` if no other CPU is allowed.
 pub(crate) fn sampler_cpu(allowed: &Topology, measured: u32) -> Option<u32> {
     let others = || allowed.cpus.iter().filter(|cpu| cpu.number != measured);
     let is_sibling =
@@ -91,7 +91,7 @@ impl Sampler {
         Some(Self { activity, counts, state, thread: Some(thread) })
     }
 
-    /// Takes samples until the result is dropped.
+    /// Takes samples until the returned value is dropped.
     pub(crate) fn sample(&self) -> Sampling<'_> {
         self.enter(SAMPLING);
         Sampling(self)

@@ -67,8 +67,9 @@ pub struct Session {
     sent: u64,
     /// Size of the next message in bytes, for patterns with messages.
     message: usize,
-    /// Data received by the server and by the client.
+    /// Data received by the server.
     at_server: Sink,
+    /// Data received by the client.
     at_client: Sink,
     exchanges: u64,
     /// Number of connections that were refused and opened again, because an impaired wire had
@@ -174,12 +175,12 @@ impl Session {
         }
     }
 
-    /// Returns what the wire has carried, and what it has done to frames.
+    /// Returns the wire's counts: frames sent, lost, reordered, duplicated and corrupted.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }
 
-    /// Returns the client's and the server's counters.
+    /// Returns the frame counts of the client and of the server.
     pub fn counters(&self) -> [Counters; 2] {
         [self.client.counters(), self.server.counters()]
     }

@@ -40,11 +40,12 @@ pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
-/// Indices of the contestants: the plain slice, then one for each of [`READINGS`].
+/// Index of the contestant that times no calls; one contestant for each of [`READINGS`] follows.
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
-/// Minimum number of samples, with which the interval is less than 4 percentage points either way.
+/// Minimum number of samples for a share. Its interval then extends less than 4 percentage points
+/// either way.
 const LOOKS_MIN: u64 = 750;
 /// Number of samples after which sampling ends.
 const LOOKS: u64 = 2500;
@@ -182,7 +183,7 @@ fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) 
     Figure::number("1", estimate, Tier::Sw, METHOD_TIMED)
 }
 
-/// Runs the session while the sampler takes samples. Returns how many it took in each activity.
+/// Runs the session while the sampler takes samples. Returns the number of samples per activity.
 fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
     let mut sum = Counts::default();
     session.mark(Some(sampler.activity()));
@@ -206,8 +207,7 @@ fn of_the_run(counts: &Counts) -> u64 {
     counts[..Activity::Comparing as usize].iter().sum()
 }
 
-/// Returns the fraction of samples in which an activity was running, out of all samples taken while
-/// the measured work ran.
+/// Returns an activity's fraction of the samples taken while the measured work ran.
 fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {

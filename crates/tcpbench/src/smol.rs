@@ -32,8 +32,9 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Offsets of the checksum fields in the IPv4 and TCP headers.
+/// Offset of the checksum in the IPv4 header.
 const IP_CHECKSUM: usize = 10;
+/// Offset of the checksum in the TCP header.
 const TCP_CHECKSUM: usize = 16;
 
 /// The smoltcp stack.

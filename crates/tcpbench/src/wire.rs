@@ -128,7 +128,8 @@ pub struct Port<'a> {
     pub pool: &'a mut Pool,
 }
 
-/// Wire impairments. Fractions are of all frames; each impairment is drawn independently.
+/// Wire impairments. Fractions are of all frames; each impairment is drawn for each frame
+/// independently of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Impairments {
     /// Fraction of frames that are lost.
@@ -147,7 +148,7 @@ pub struct Impairments {
     pub only_data: bool,
 }
 
-/// What the wire has carried, and what it has done to frames.
+/// Counts of a wire: frames sent, lost, reordered, duplicated and corrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Number of frames sent.
@@ -182,7 +183,7 @@ struct Line {
     arrived: VecDeque<Frame>,
     /// Frames in flight, by arrival time and number.
     flying: BTreeMap<(Micros, u64), Frame>,
-    /// Virtual time in microseconds at which the link has sent all queued frames.
+    /// Virtual time in microseconds at which the link will have sent all queued frames.
     free_at: f64,
 }
 
@@ -225,7 +226,7 @@ impl Wire {
     }
 
     /// Accepts the frames that endpoints have sent, and delivers those that are due. Returns
-    /// whether there were any.
+    /// whether any frame was accepted or delivered.
     pub fn carry(&mut self, now: Micros) -> bool {
         let Some(impairments) = self.impairments else { return self.hand_over() };
         let mut carried = false;
@@ -325,17 +326,17 @@ impl Wire {
         self.lines.iter().filter_map(first).min()
     }
 
-    /// Returns what the wire has carried, and what it has done to frames.
+    /// Returns the wire's counts: frames sent, lost, reordered, duplicated and corrupted.
     pub fn carried(&self) -> Carried {
         self.carried
     }
 
-    /// Starts recording the headers of the last frame sent.
+    /// Starts recording the headers of each frame sent, for [`last`](Self::last).
     pub fn keep_last(&mut self) {
         self.last.get_or_insert_default();
     }
 
-    /// Describes the last frame sent since [`keep_last`](Self::keep_last).
+    /// Describes the last frame sent since the call to [`keep_last`](Self::keep_last).
     pub fn last(&self) -> String {
         self.last
             .as_deref()

@@ -211,7 +211,7 @@ fn a_segment_that_lwip_was_not_built_for_is_refused_with_where_sizes_stand() {
         return println!("SKIP: lwIP: {error}");
     }
     let refused = lwip.endpoint(&Config { segment: 536, ..config(Side::Client) });
-    let said = refused.err().expect("no such object");
+    let said = refused.err().expect("there is no object for this size");
     assert!(said.contains("536") && said.contains("lwip/Makefile"), "{said}");
 }
 

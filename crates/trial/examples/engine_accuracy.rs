@@ -75,8 +75,8 @@ fn share(name: &str, hits: usize, trials: u64, stated: f64, why: &str) {
     println!("{}", Check::share(name, hits as u64, trials, stated, why));
 }
 
-/// Prints how many ns it takes to open and close an empty window, and how many of them the window's
-/// own ticks include.
+/// Prints the time that it takes to open and close an empty window, and the part of this time that
+/// the window's own ticks include, in ns.
 fn overhead(clock: &Machine) {
     let (mut whole, mut within) = (Vec::new(), Vec::new());
     for _ in 0..1001 {

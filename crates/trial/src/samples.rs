@@ -103,8 +103,8 @@ impl<T> Samples<T> {
 }
 
 impl Counts {
-    /// Returns the number of windows that are invalid by the kernel's accounting, because the
-    /// thread was preempted or off its CPU.
+    /// Returns the number of windows that are invalid according to the kernel's accounting, because
+    /// the thread was preempted or off its CPU.
     pub fn preempted(&self) -> u64 {
         self.switched + self.away
     }

@@ -12,7 +12,7 @@ use std::fmt;
 pub enum AssignError {
     /// The mapping requests a CPU that is not available.
     NotAllowed {
-        /// The CPU.
+        /// Requested CPU.
         cpu: u32,
         /// Available CPUs.
         allowed: Vec<u32>,

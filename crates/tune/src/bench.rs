@@ -95,7 +95,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) kernels: Kernels,
     /// Path that serves as background load.
     pub(crate) packet_work: &'a Path,
-    /// Progress of the session, which every run adds to.
+    /// Progress of the session, updated by every run.
     pub(crate) progress: &'a Progress<'a>,
     /// Stage kinds of the path and of the background load.
     pub(crate) kinds: &'a [StageKind],
@@ -209,8 +209,8 @@ impl Bench<'_> {
     }
 }
 
-/// Calls `measure` while the workers of `load` run. Waits for them first: with many CPUs, their
-/// buffers take longer to allocate than a short measurement does. `stop` ends this wait.
+/// Calls `measure` while the workers of `load` run. Waits for the workers to start first: with many
+/// CPUs, allocating their buffers takes longer than a short measurement. `stop` ends this wait.
 fn while_loaded<R>(
     load: &Job<'_>,
     stop: &AtomicBool,

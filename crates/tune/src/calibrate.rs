@@ -109,8 +109,8 @@ fn costs_and_machine(
 }
 
 /// Returns the load share of the limiting replica for 1, 2, ... `most` replicas, given the bucket
-/// of each frame; for fewer replicas once `stop` is set. With 64 replicas and a large capture, that
-/// takes tens of seconds of CPU time, so a few threads share the work.
+/// of each frame. Stops early, with fewer values, once `stop` is set. With 64 replicas and a large
+/// capture, the computation takes tens of seconds of CPU time, so a few threads share it.
 fn largest_shares(buckets: &[u8], most: u32, stop: &AtomicBool) -> Vec<f64> {
     const THREADS: u32 = 8;
     let next = AtomicU32::new(1);

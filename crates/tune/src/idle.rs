@@ -24,7 +24,7 @@ const ROUND_SECONDS: f64 = 0.4;
 /// Total length of the rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * 2.0 * ROUND_SECONDS;
 
-/// Number of wake-ups to time. Their p99 has four samples above it.
+/// Number of wake-ups to time: enough for four samples above the p99.
 const WAKE_UPS: usize = 400;
 
 /// If a worker waited for its CPU for more than this fraction of the run, other threads count as
@@ -103,8 +103,8 @@ fn load(worker: &WorkerReport, run: &RunReport) -> Worker {
     }
 }
 
-/// Returns the rules for proposals by segment: a policy for all if they agree, or else the first
-/// one, with exceptions.
+/// Returns the rules for the proposals, one per segment: their policy if all agree; otherwise the
+/// policy of the first segment, with exceptions for those that differ.
 fn rules(given: &IdleRules, proposals: &[Proposal]) -> IdleRules {
     let policy = proposals.first().map_or(given.policy, |one| one.policy);
     let exception = |one: &Proposal| (one.policy != policy).then_some(one.policy);
@@ -165,7 +165,8 @@ fn compare(
     Ok(Some(judged(&pairs)))
 }
 
-/// Returns the comparison of polling and the proposed policies, in this order in each pair.
+/// Compares polling with the proposed policies. Each pair holds the figures of polling and of the
+/// policies, in this order, from the same round.
 fn judged(pairs: &[[Seen; 2]]) -> IdleTrial {
     const DIFFERENCE: &str = "median of the differences within rounds";
     let both = |of: fn(&Seen) -> Option<f64>| -> Vec<[f64; 2]> {

@@ -58,9 +58,9 @@ pub fn predict(
     Predicted { kernels: kernels.clone(), proposals, ruled_out }
 }
 
-/// Returns the best of the proposals and the baseline with each of the bursts that `smaller`
-/// proposes for a mapping, unless they are proposed already. The best one may have another burst
-/// than the path; its name is then replaced by that of the same mapping with the path's burst.
+/// Returns the mapping of the best proposal, and the baseline mapping, with each of the burst sizes
+/// that `smaller` proposes for it, except those already in `proposals`. The name of each is the
+/// mapping's name (the shortest among its proposals), followed by that of the burst size.
 fn smaller_of_best(
     proposals: &[Proposal],
     smaller: impl Fn(&Mapping) -> Vec<Proposal>,

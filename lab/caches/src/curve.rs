@@ -92,7 +92,7 @@ pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) ->
     (0..u64::from(passes)).map(pass).collect()
 }
 
-/// Returns the machine in a given pass. Values that move are changed in every other pass.
+/// Returns the machine in a given pass: changed according to `moves` in every other pass.
 fn in_pass(machine: &Machine, pass: u64) -> Machine {
     let mut machine = machine.clone();
     if pass % 2 == 0 {

@@ -42,7 +42,7 @@ fn assert_near(found: f64, expected: f64, within: f64, of: &str) {
     assert!((found / expected - 1.0).abs() <= within, "{of}: {found}, not {expected}");
 }
 
-/// A chain that fits always hits, one of twice the size always misses. In a 4-way cache with 4 KiB
+/// A chain that fits always hits; one of twice the size always misses. In a 4-way cache with 4 KiB
 /// ways, one 4 KiB page too many adds a line too many to every set.
 #[test]
 fn one_cache_by_hand() {

@@ -62,13 +62,15 @@ pub struct Found {
 
 struct Known {
     state: State,
-    /// State from which it was found, and the step; `None` for the initial state.
+    /// State from which `state` was reached first, and the step that led to it; `None` for the
+    /// initial state.
     from: Option<(u32, Step)>,
 }
 
 struct Graph {
     known: Vec<Known>,
-    /// Transitions: from, to, and the context that completes a use of vectors in it, if any.
+    /// Transitions: from, to, and the context, if any, that completes a use of vectors in the
+    /// transition.
     edges: Vec<(u32, u32, Option<usize>)>,
 }
 
@@ -131,7 +133,8 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
     (graph, ends)
 }
 
-/// Returns the first state from which some context can never complete a use of vectors.
+/// Returns the first state from which some context can never complete a use of vectors; `None` if
+/// there is no such state.
 fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
     let before = Backwards::new(graph);
     let first = |who| {

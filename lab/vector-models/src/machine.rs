@@ -41,17 +41,17 @@ enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 struct Context {
     phase: Phase,
-    /// Registers already transferred by the current line.
+    /// Number of registers already transferred by the current line.
     half: u8,
-    /// Its local copy of the user count.
+    /// The context's local copy of the user count.
     counted: u8,
-    /// Owner that it read.
+    /// Owner of the registers when the context last read it.
     seen: u8,
-    /// Whether it has declared that it uses vectors.
+    /// Whether the context has declared that it uses vectors.
     inside: bool,
-    /// Whether it is a sleeping task.
+    /// Whether the context is a sleeping task.
     asleep: bool,
-    /// Save area for its registers, used by itself or by the scheduler.
+    /// Save area for the context's registers, used by the context or the scheduler.
     area: Registers,
 }
 

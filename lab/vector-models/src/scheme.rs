@@ -57,7 +57,7 @@ pub enum When {
     Always,
     /// Only if the registers had an owner when the context read it.
     Owned,
-    /// Only if the registers had no owner then.
+    /// Only if the registers had no owner when the context read it.
     Unowned,
     /// Only if the remembered count is above this number.
     Above(u8),
@@ -70,7 +70,7 @@ pub struct Line {
     pub name: &'static str,
     /// Action of the line.
     pub op: Op,
-    /// When it is executed.
+    /// When the line is executed.
     pub when: When,
 }
 
@@ -134,13 +134,13 @@ pub struct Scheme {
 /// stack, fewer contexts suffice to fill it.
 pub const DEPTH: u8 = 1;
 
-/// `lr_vec_enter` and `lr_vec_leave`.
+/// Returns the model of `lr_vec_enter` and `lr_vec_leave`.
 #[must_use]
 pub fn exclusive() -> Pair {
     Pair { enter: vec![line("claim", Op::Claim)], leave: vec![line("release", Op::Release)] }
 }
 
-/// `lr_vec_nest` and `lr_vec_unnest`.
+/// Returns the model of `lr_vec_nest` and `lr_vec_unnest`.
 #[must_use]
 pub fn nested() -> Pair {
     Pair {
@@ -156,7 +156,7 @@ pub fn nested() -> Pair {
     }
 }
 
-/// `lr_vec_task_enter` and `lr_vec_task_leave`.
+/// Returns the model of `lr_vec_task_enter` and `lr_vec_task_leave`.
 #[must_use]
 pub fn of_tasks() -> Pair {
     Pair {
@@ -165,7 +165,7 @@ pub fn of_tasks() -> Pair {
     }
 }
 
-/// `lr_vec_switch`.
+/// Returns the model of `lr_vec_switch`.
 #[must_use]
 pub fn switch() -> Vec<Line> {
     vec![
@@ -176,7 +176,8 @@ pub fn switch() -> Vec<Line> {
     ]
 }
 
-/// `note_enter` and `note_leave`; with `pop_first`, the count is decremented last.
+/// Returns the model of `note_enter` and `note_leave`. With `pop_first`, the count is decremented
+/// after the pop.
 #[must_use]
 pub fn note(guard: Guard, full: Full, pop_first: bool) -> Pair {
     // A stack access, executed if the remembered count is above `above`, between acquiring and

@@ -87,19 +87,19 @@ fn each_reading_of_the_note_fails_as_expected() {
 /// Returns whether a modified scheme has a defect under a kind of preemption for which the original
 /// is correct.
 fn is_noticed(name: &str, changed: &Scheme) -> bool {
-    let right = RIGHT.iter().find(|row| row.0 == name).expect("a right scheme").1;
+    let right = RIGHT.iter().find(|row| row.0 == name).expect("the scheme is listed in RIGHT").1;
     let kinds = PREEMPTIONS.iter().filter(|preemption| right.contains(&preemption.name));
     kinds.into_iter().any(|preemption| !explore(changed, preemption).wrong.is_empty())
 }
 
 /// Lines on which correctness does not depend, with their purpose or the reason.
 const SPARING: &[(&str, &str, &str)] = &[
-    (MENDED, "read", "last in, first out, the number is what it counted when it entered"),
+    (MENDED, "read", "last in, first out: the count is what the context counted on entry"),
     (ALL_NEST, "vacate", "handlers would save unneeded registers"),
-    (TASKS, "withdraw", "the scheduler would save for tasks that are not inside"),
-    (TASKS, "compare", "and load what is in the registers already"),
+    (TASKS, "withdraw", "the scheduler would save the registers of tasks that are not inside"),
+    (TASKS, "compare", "the scheduler would load registers that are already loaded"),
     (TASKS, "disown", "handlers would save unneeded registers"),
-    (TASKS, "vacate", "the same; the next task owns the registers in any case"),
+    (TASKS, "vacate", "handlers would save unneeded registers; the next task owns them anyway"),
 ];
 
 /// Removes each line in turn from every scheme that is correct under some kind of preemption.
@@ -174,6 +174,6 @@ fn the_page_of_results_has_what_the_models_say() {
     let found = document(&verdicts());
     assert!(
         page.contains(found.trim()),
-        "it is old: cargo xtask splice docs/results/vector-models.md"
+        "the page is out of date: run cargo xtask splice docs/results/vector-models.md"
     );
 }

@@ -84,7 +84,7 @@ fn steal(host: &Host) -> Option<Observation> {
             "steal",
             value,
             "the hypervisor has stolen this share of CPU time since boot; only dedicated cores \
-             avoid it",
+             prevent this",
             None,
         ),
         false => DATA_PLANE.good("steal", value, "little time was stolen by the hypervisor"),

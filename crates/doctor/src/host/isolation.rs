@@ -91,15 +91,15 @@ const IRQ_FILES: [&str; 7] = [
 /// An interrupt that has a handler.
 struct Interrupt {
     number: u32,
-    /// CPUs that may receive it.
+    /// CPUs that may receive the interrupt.
     cpus: Vec<u32>,
-    /// Whether root may choose these CPUs. The kernel itself places the interrupts of queues that
+    /// Whether root may change these CPUs. The kernel itself places the interrupts of queues that
     /// belong to a CPU (NVMe, virtio-blk).
     is_movable: bool,
 }
 
-/// Returns the interrupts that have a handler, ascending, without those that every CPU has of its
-/// own: on ARM, timers and PMUs.
+/// Returns the interrupts that have a handler, ascending, excluding per-CPU interrupts (on ARM,
+/// those of timers and PMUs).
 fn handled(host: &Host) -> Vec<Interrupt> {
     let interrupt = |number: u32| {
         let at = |file: &str| format!("proc/irq/{number}/{file}");

@@ -74,7 +74,7 @@ fn cores(host: &Host) -> Observation {
 const SMT: &str = "sys/devices/system/cpu/smt";
 
 /// Checks whether cores have several hardware threads (SMT). Returns no observation if the kernel
-/// does not report this, as can be the case for processors with one thread per core.
+/// does not report this, as on some processors with one thread per core.
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {

@@ -7,22 +7,22 @@ use linerate_record::doctor::{Observation, Section};
 
 const NAME: &str = "packet_sockets";
 
-/// Numbers of capabilities(7).
+/// Number of `CAP_NET_ADMIN` (capabilities(7), linux/capability.h).
 const NET_ADMIN: u32 = 12;
 const NET_RAW: u32 = 13;
-/// Includes CAP_BPF, which Linux had not yet split off before 5.8.
+/// Number of `CAP_SYS_ADMIN`, which also grants what `CAP_BPF` does (split off in Linux 5.8).
 const SYS_ADMIN: u32 = 21;
 const BPF: u32 = 39;
 
-/// Capabilities of live paths that the process has.
+/// Which of the capabilities needed by live paths the process has.
 struct Rights {
     raw: bool,
     admin: bool,
     bpf: bool,
 }
 
-/// Checks for the capabilities of the three kinds of interfaces. Returns no observation if the
-/// process's capabilities cannot be read.
+/// Checks for the capabilities that packet sockets, TAP and AF_XDP need. Returns no observation if
+/// the process's capabilities cannot be read.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     let status = host.root.text("proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;

@@ -19,7 +19,7 @@ fn name(host: &Host) -> Observation {
     }
 }
 
-/// Returns the vendor's model numbers, which identify the manual of the processor.
+/// Returns the vendor's model numbers, which identify the processor's manual.
 fn numbers(host: &Host) -> String {
     let of = |key: &'static str| value(&host.cpuinfo, key);
     if let (Some(vendor), Some(family), Some(model)) =

@@ -41,7 +41,7 @@ impl Machine {
     fn says(&self, name: &str, verdict: Verdict, value: &str, fix: &str) {
         let all = self.observe();
         let found = all.iter().find(|o| o.name == name);
-        let found = found.unwrap_or_else(|| panic!("nothing about {name}: {all:?}"));
+        let found = found.unwrap_or_else(|| panic!("no observation {name}: {all:?}"));
         assert_eq!(
             (found.verdict, found.value.as_deref().unwrap_or("")),
             (verdict, value),

@@ -104,13 +104,16 @@ pub enum DeviceTree {
     Node(String),
 }
 
-/// Directories of the kernel's PMUs and of the device tree.
+/// Directory of the kernel's PMUs.
 pub(super) const UNITS: &str = "sys/bus/event_source/devices";
+/// Directory of the device tree.
 const TREE: &str = "proc/device-tree";
 
-/// `CAP_SYS_PTRACE`, `CAP_SYS_ADMIN`, `CAP_PERFMON` (capabilities(7), linux/capability.h).
+/// Number of `CAP_SYS_PTRACE` (capabilities(7), linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
+/// Number of `CAP_SYS_ADMIN`.
 const CAP_SYS_ADMIN: u32 = 21;
+/// Number of `CAP_PERFMON`.
 const CAP_PERFMON: u32 = 38;
 
 impl Facts {
@@ -147,8 +150,8 @@ impl Facts {
         self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// Returns the PMU that counts events of type `kind`, if there are several core PMUs and it is
-    /// one of them. Its events can then be counted only on some CPUs.
+    /// Returns the PMU that counts events of type `kind`, if it is one of several core PMUs, so
+    /// that its events can be counted only on some CPUs.
     ///
     /// Generalized events go to the PMU for raw events, if any (`perf_init_event` in
     /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no PMU has that number, and the
@@ -159,8 +162,8 @@ impl Facts {
         self.core_units.iter().find(|unit| is_hybrid && unit.kind == kind)
     }
 
-    /// Returns the PMUs on one of which the kernel counts events of type `kind`, if it cannot be
-    /// determined on which. Each counts only on its own CPUs.
+    /// Returns the core PMUs that may count events of type `kind`, if it cannot be determined which
+    /// of them does; otherwise none. Each PMU counts only on its own CPUs.
     pub fn hybrid_units(&self, kind: u32) -> &[CoreUnit] {
         let is_any = matches!(kind, HARDWARE | HW_CACHE | RAW) && self.hybrid_unit(kind).is_none();
         if is_any && self.core_units.len() > 1 { &self.core_units } else { &[] }

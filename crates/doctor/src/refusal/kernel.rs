@@ -58,7 +58,7 @@ pub(super) fn explain(
         errno::EMFILE | errno::ENFILE => no_descriptors(error),
         errno::EBUSY => Explanation::new(
             Cause::CountersBusy,
-            "another user holds this processor's counters exclusively",
+            "another program holds this processor's counters exclusively",
             "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # lists likely holders",
         ),
         errno::EINVAL | errno::E2BIG | errno::ENOSPC if attempt.group_len > 0 => too_many(attempt),

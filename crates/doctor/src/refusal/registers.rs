@@ -146,8 +146,8 @@ fn unreadable(why: &str) -> Explanation {
     )
 }
 
-/// Returns the commands that select an event in addition to the selected events or, if no counter
-/// is free, instead of them.
+/// Returns the commands that add an event to the selected events or, if no counter is free, replace
+/// them.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let has_names = selected.iter().any(|selected| selected.name.is_some());

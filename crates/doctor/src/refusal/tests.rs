@@ -46,7 +46,7 @@ fn usual() -> Facts {
     }
 }
 
-/// The same machine, for root.
+/// Like [`usual`], but for a process of root.
 fn root() -> Facts {
     Facts { capabilities: Some(0x1ff_ffff_ffff), ..usual() }
 }
@@ -60,8 +60,8 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// Returns the facts of the same host without privileges, which must not be given as the reason if
-/// there are no counters.
+/// Returns `facts` without privileges. Missing privileges must not be given as the reason if there
+/// are no counters.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }

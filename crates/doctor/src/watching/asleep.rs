@@ -10,8 +10,8 @@ use crate::host_facts::Facts;
 use linerate_machine::Root;
 use linerate_record::doctor::Observation;
 
-/// `CAP_SYS_PTRACE` (capabilities(7), linux/capability.h). Yama accepts it in the user namespace of
-/// the observed process, and therefore also in a container.
+/// Number of `CAP_SYS_PTRACE` (capabilities(7), linux/capability.h). Yama accepts this capability
+/// in the user namespace of the observed process, and therefore also in a container.
 const CAP_SYS_PTRACE: u32 = 19;
 
 /// Checks whether Yama hides the system calls in which this user's programs sleep.

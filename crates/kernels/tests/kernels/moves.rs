@@ -15,8 +15,8 @@ fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
     let (first, last) = (GUARD + start, GUARD + start + wanted.len());
     write(&mut after[first..last]);
     assert!(after[first..last] == *wanted, "wrong bytes: {} at {start}", wanted.len());
-    assert!(after[..first] == before[..first], "wrote before: {} at {start}", wanted.len());
-    assert!(after[last..] == before[last..], "wrote behind: {} at {start}", wanted.len());
+    assert!(after[..first] == before[..first], "changed bytes before: {} at {start}", wanted.len());
+    assert!(after[last..] == before[last..], "changed bytes after: {} at {start}", wanted.len());
 }
 
 /// Returns the source and destination offsets: equal, one varying, both varying independently.
@@ -67,7 +67,7 @@ const BODY: &str = include_str!("../../native/kernels/body.h");
 
 #[test]
 fn copies_that_stream_are_whole() {
-    assert!(BODY.contains("#define LR_STREAM_BYTES ((size_t)12 << 20)"), "stream from elsewhere");
+    assert!(BODY.contains("#define LR_STREAM_BYTES ((size_t)12 << 20)"), "the threshold differs");
     let source = noise((12 << 20) + 70, 8);
     for k in &kernels() {
         let mut to = vec![0; source.len()];

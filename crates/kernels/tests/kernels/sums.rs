@@ -34,7 +34,7 @@ fn the_reference_of_the_kernels_is_the_definition() {
         }
     }
     let odd = checksum::reference(&[0xab], Sum::ZERO, !checksum::BYTE_SWAP);
-    assert_eq!(!u16::from_be(odd), 0x00ab, "an odd byte in the half that is wrong here");
+    assert_eq!(!u16::from_be(odd), 0x00ab, "the odd byte is in the wrong half for this byte order");
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) struct Rule<A> {
     pub(super) permit: bool,
 }
 
-/// A range of ports, from `first` to `first + span`.
+/// A range of ports, from `first` to `first + span` inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ports {
     first: u16,

@@ -113,9 +113,9 @@ pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
 /// UDP without a checksum is valid.
 #[track_caller]
 pub(crate) fn assert_valid(frame: &[u8]) {
-    let packet = PacketHeaders::from_ethernet_slice(frame).expect("a well-formed frame");
+    let packet = PacketHeaders::from_ethernet_slice(frame).expect("the frame is well-formed");
     let payload = packet.payload.slice();
-    match packet.net.expect("an IP packet") {
+    match packet.net.expect("the frame is an IP packet") {
         NetHeaders::Ipv4(ip, _) => {
             assert_eq!(ip.header_checksum, ip.calc_header_checksum(), "IPv4 header");
             let (s, d) = (ip.source, ip.destination);

@@ -33,7 +33,7 @@ fn inner_frames() -> Vec<Vec<u8>> {
 /// Checks a frame's outer headers. Returns the IPv4 header, and the bytes from the GRE header on.
 fn outer(frame: &[u8], l3: usize) -> (Ipv4Header, &[u8]) {
     assert_eq!(frame[l3 - 2..l3], [8, 0]);
-    let (ip, rest) = Ipv4Header::from_slice(&frame[l3..]).expect("an outer header");
+    let (ip, rest) = Ipv4Header::from_slice(&frame[l3..]).expect("the outer header is complete");
     assert_eq!(ip.header_checksum, ip.calc_header_checksum());
     assert_eq!(usize::from(ip.total_len), frame.len() - l3);
     assert_eq!((ip.source, ip.destination), ([203, 0, 113, 1], [203, 0, 113, 9]));

@@ -168,7 +168,7 @@ fn assert_agrees(frame: &[u8], layers: &Layers) {
         return;
     };
     let Some(ip) = other.net.and_then(|net| net.ip_payload_ref().cloned()) else {
-        panic!("IP was found where there is none: {frame:02x?}");
+        panic!("`parse` found IP, but the frame has none: {frame:02x?}");
     };
     let l4 = ip.payload.as_ptr() as usize - frame.as_ptr() as usize;
     let end = l4 + ip.payload.len();

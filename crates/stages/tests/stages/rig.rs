@@ -110,7 +110,7 @@ impl<'p> Rig<'p> {
     pub(crate) fn offer(&mut self, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         for frame in frames {
             let bucket = self.bucket(frame);
-            let mut packet = self.spare.pop().expect("a free buffer");
+            let mut packet = self.spare.pop().expect("a buffer is free");
             assert!(packet.fill(frame));
             packet.meta_mut().position = self.next_position;
             packet.meta_mut().bucket = bucket;
@@ -141,7 +141,7 @@ impl<'p> Rig<'p> {
                 return Fate::Dropped(row.spec.drop_causes[i]);
             }
         }
-        panic!("lost without a cause");
+        panic!("the frame is missing, but no stage dropped it");
     }
 
     /// Returns why the last stage found nothing to do for `packets` packets.

@@ -173,13 +173,13 @@ impl Plugin {
         unsafe { (self.table.send_room)() }
     }
 
-    /// Sends as many bytes as there is room for, and returns how many.
+    /// Sends as many bytes as fit into the send buffer, and returns how many.
     pub(super) fn send(&self, bytes: &[u8]) -> usize {
         // SAFETY: as for `advance`; the bytes are read before the call returns.
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Reads received data that is in order, and returns the number of bytes.
+    /// Reads received in-order data, and returns the number of bytes.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
         // SAFETY: as for `advance`; no more bytes are written than the slice has.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
@@ -226,7 +226,7 @@ impl Plugin {
     pub(super) fn input(&self, mut room: Room) {
         assert!(
             ptr::eq(Rc::as_ptr(&room.plugin), self),
-            "the room belongs to another lwIP instance"
+            "the frame buffer was allocated by another lwIP instance"
         );
         let Some(handle) = room.handle.take() else { return };
         // SAFETY: as for `advance`; the lines above ensure that the handle belongs to this object

@@ -163,7 +163,7 @@ impl Seam {
         }
     }
 
-    /// Adds bytes to a checksum by the set's routine.
+    /// Adds bytes to a checksum with the set's routine.
     #[inline]
     pub fn checksum(&mut self, bytes: &[u8], sum: u32) -> u32 {
         let routine = self.routines.checksum;
@@ -171,7 +171,7 @@ impl Seam {
         self.eye.see(Activity::Checksum, |t| &mut t.checksum, bytes, call)
     }
 
-    /// Copies bytes by the set's routine.
+    /// Copies bytes with the set's routine.
     #[inline]
     pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
         let routine = self.routines.copy;

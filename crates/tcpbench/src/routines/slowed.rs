@@ -48,7 +48,8 @@ unsafe extern "C" fn late_checksum(_: *const u8, _: usize, sum: u32) -> u32 {
     (0..CHAIN).fold(sum, |sum, _| sum.wrapping_mul(factor) | 1)
 }
 
-/// Returns this thread's total ticks in checksums, copies, and copies with checksum.
+/// Returns the total ticks that this thread has spent in checksums, copies, and copies with
+/// checksum.
 pub(crate) fn taken() -> [u64; 3] {
     TAKEN.with(|taken| taken.each_ref().map(Cell::get))
 }
@@ -82,5 +83,5 @@ unsafe extern "C" fn slow_both(dst: *mut u8, src: *const u8, bytes: usize, sum: 
     let (from, to) =
         unsafe { (slice::from_raw_parts(src, bytes), slice::from_raw_parts_mut(dst, bytes)) };
     let sum = || Routines::selected().copy_checksum.map(|both| both.copy_checksum(to, from, sum));
-    take(2, sum).expect("it is selected")
+    take(2, sum).expect("the default routines include a combined copy and checksum")
 }

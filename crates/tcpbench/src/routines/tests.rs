@@ -13,7 +13,7 @@ fn every_set_does_what_it_should() {
 #[test]
 fn a_routine_that_is_wrong_by_a_carry_is_found() {
     let wrong = Set::from_routines(Routines::wrong_by_a_carry()).check();
-    let text = wrong.expect_err("it is wrong").to_string();
+    let text = wrong.expect_err("the checksum is wrong").to_string();
     assert!(text.contains("`wrong`") && text.contains("the sum is"), "{text}");
 }
 

@@ -52,7 +52,8 @@ impl Setup {
         }
     }
 
-    /// Returns the actual size of each buffer: whole segments, and at least two writes.
+    /// Returns the actual size of each buffer in bytes: whole segments, and room for at least two
+    /// writes.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.max(2 * write_bytes(self)).next_multiple_of(self.segment)
     }

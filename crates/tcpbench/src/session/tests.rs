@@ -58,13 +58,13 @@ fn every_pattern_survives_every_impairment() {
 fn reconnects_to_a_server_that_lost_the_handshake() {
     let setup = Setup::for_pattern(Pattern::Response);
     let set = Set::find(SELECTED).expect("a set");
-    let mut session = session(&setup, &set).expect("an idle session");
+    let mut session = session(&setup, &set).expect("the session is created");
     session.server.open(0).expect("it listens");
     session.client.open(0).expect("it calls");
-    session.until(|s| s.client.state() == State::Open).expect("it is answered");
+    session.until(|s| s.client.state() == State::Open).expect("the client gets a reply");
     session.server = Smoltcp.endpoint(&config(&setup, &set, Side::Server)).expect("another");
     session.server.open(session.now).expect("it listens");
-    session.shake_hands().expect("a second connection");
+    session.shake_hands().expect("the second attempt succeeds");
     assert_eq!([session.client.state(), session.server.state()], [State::Open; 2]);
     assert_eq!(session.refused(), 1);
     assert!(session.now > HALF_OPEN && session.watchdog.turns < UNEASE_TURNS);

@@ -13,9 +13,11 @@ const PATIENCE: Micros = 600_000_000;
 /// take a few seconds of real time.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// Virtual time, and number of iterations, without progress after which the wire starts recording
-/// the last segment for the error message.
+/// Virtual time without progress after which the wire starts recording the last segment, for the
+/// error message.
 const UNEASE: Micros = 10_000_000;
+
+/// Number of iterations without progress that have the same effect as [`UNEASE`].
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
 /// Time and iteration count at the last progress.

@@ -91,7 +91,7 @@ fn disturbed_windows_are_counted_and_left_out() {
     assert_eq!((counts.total, counts.switched, counts.away), (40, 4, 4));
     assert_eq!((counts.far_slower, counts.none_kept), (0, 0));
     assert!((0..2).all(|which| samples.kept(which).all(|ticks| *ticks == 1000.0)));
-    let ratio = samples.ratio(0, 1, 0.9).expect("rounds in which both count");
+    let ratio = samples.ratio(0, 1, 0.9).expect("both samples are valid in some round");
     assert_eq!((ratio.value, ratio.n), (1.0, 12));
 }
 
@@ -137,7 +137,7 @@ fn a_stop_leaves_whole_rounds() {
     let Ok(samples) = rounds(&rules(3, 1, Length::Rounds(10)), &clock, &watch, sample);
     assert_eq!((done.get(), samples.counts().total), (8, 6));
     assert_eq!(*heard.borrow(), [0.0, 0.1, 0.2]);
-    let never = |_| -> Result<Result<f64, Dropped>, Infallible> { panic!("it was stopped") };
+    let never = |_| -> Result<Result<f64, Dropped>, Infallible> { panic!("ran after the stop") };
     let Ok(none) = rounds(&rules(3, 1, Length::Rounds(10)), &clock, &watch, never);
     assert_eq!(none.counts().total, 0);
 }

@@ -112,15 +112,15 @@ fn body(report: &TuneReport) -> Body {
 /// Returns the report's body after writing and reading it back.
 fn stored(report: &TuneReport) -> Body {
     let record = Record { provenance: Provenance::default(), body: body(report) };
-    let json = record.to_json_pretty().expect("it can be written");
-    Record::from_json(&json).expect("it can be read").body
+    let json = record.to_json_pretty().expect("the record can be written");
+    Record::from_json(&json).expect("the record can be read").body
 }
 
 #[test]
 fn a_record_predicts_what_the_tuning_predicted() {
     let (predicted, report) = tuned();
     assert!(predicted.proposals.len() > 3 && !predicted.ruled_out.is_empty(), "{predicted:?}");
-    let again = from_record(&stored(&report), "tune.json").expect("it has a calibration");
+    let again = from_record(&stored(&report), "tune.json").expect("the record has a calibration");
     assert_eq!(again.candidates, report.candidates);
     assert_eq!(again.predicted_from.as_deref(), Some("tune.json"));
     assert_eq!(again, TuneReport { predicted_from: again.predicted_from.clone(), ..report });
@@ -137,14 +137,14 @@ fn what_was_measured_in_rounds_is_not_predicted() {
     let (_, mut report) = tuned();
     report.candidates[0].measured_kpps = Some(kpps(2000.0));
     let measured = TuneReport { rounds: 8, chosen: Some(0), ..report };
-    let again = from_record(&stored(&measured), "tune.json").expect("it has a calibration");
+    let again = from_record(&stored(&measured), "tune.json").expect("the record has a calibration");
     assert_eq!((again.rounds, again.chosen), (0, None));
     assert!(again.candidates.iter().all(|one| one.measured_kpps.is_none()));
 }
 
 #[test]
 fn names_what_the_record_lacks() {
-    let lacking = |body: &Body| from_record(body, "x.json").expect_err("it lacks something");
+    let lacking = |body: &Body| from_record(body, "x.json").expect_err("the record is incomplete");
     let run = lacking(&Body::Run(Box::new(baseline())));
     assert_eq!(run, Lacking::Run);
     assert!(run.to_string().contains("ring and burst costs"), "{run}");
@@ -153,7 +153,7 @@ fn names_what_the_record_lacks() {
     assert_eq!(lacking(&body(&none)), Lacking::Calibration);
     let with = |change: fn(&mut CalibrationReport)| {
         let mut report = report.clone();
-        report.calibration.as_mut().map(change).expect("it is there");
+        report.calibration.as_mut().map(change).expect("the report has a calibration");
         lacking(&body(&report))
     };
     let ring = Lacking::Figure { name: "ring_out".to_owned(), reason: "too few".to_owned() };
@@ -173,6 +173,6 @@ fn a_path_that_the_source_limits_needs_no_calibration() {
     }
     let report = Measured::explain(mapping(), idle).untried();
     assert_eq!(report.finding.limit, Limit::Offered);
-    let again = from_record(&body(&report), "tune.json").expect("nothing is to be predicted");
+    let again = from_record(&body(&report), "tune.json").expect("there is nothing to predict");
     assert_eq!((again.candidates.len(), &again.finding), (0, &report.finding));
 }

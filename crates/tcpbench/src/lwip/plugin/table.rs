@@ -6,10 +6,10 @@ use linerate_kernels::bench::{ChecksumFn, CopyChecksumFn, CopyFn};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU8;
 
-/// `LR_LWIP_TABLE_VERSION`.
+/// Version of the function table: `LR_LWIP_TABLE_VERSION` in `plugin.h`.
 pub(super) const TABLE_VERSION: u32 = 2;
 
-/// `struct lr_lwip_routines`; null selects lwIP's own routine.
+/// Equivalent of `struct lr_lwip_routines`; null selects lwIP's own routine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lwip) struct Routines {
@@ -20,7 +20,7 @@ pub(in crate::lwip) struct Routines {
     pub(in crate::lwip) inline_bytes: u32,
 }
 
-/// `struct lr_lwip_tally`.
+/// Equivalent of `struct lr_lwip_tally` in `plugin.h`.
 #[repr(C)]
 pub(super) struct RawTally {
     pub(super) calls: u64,
@@ -30,7 +30,7 @@ pub(super) struct RawTally {
     pub(super) alignments: [u64; ALIGNMENT_CLASSES],
 }
 
-/// `struct lr_lwip_watch`.
+/// Equivalent of `struct lr_lwip_watch` in `plugin.h`.
 #[repr(C)]
 pub(super) struct Watch {
     pub(super) ticks: Option<extern "C" fn() -> u64>,
@@ -49,7 +49,7 @@ pub(in crate::lwip) enum Sums {
     ArriveVerified,
 }
 
-/// `struct lr_lwip_settings`.
+/// Equivalent of `struct lr_lwip_settings` in `plugin.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lwip) struct Settings {
@@ -64,7 +64,7 @@ pub(in crate::lwip) struct Settings {
     pub(in crate::lwip) buffer: u32,
 }
 
-/// `struct lr_lwip_frame`.
+/// Equivalent of `struct lr_lwip_frame` in `plugin.h`.
 #[repr(C)]
 pub(super) struct RawFrame {
     pub(super) handle: *mut c_void,
@@ -72,7 +72,7 @@ pub(super) struct RawFrame {
     pub(super) length: usize,
 }
 
-/// `struct lr_lwip_table`.
+/// Equivalent of `struct lr_lwip_table` in `plugin.h`.
 #[repr(C)]
 pub(super) struct Table {
     pub(super) version: u32,
