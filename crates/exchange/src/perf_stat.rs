@@ -32,7 +32,7 @@ use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
 
-/// Prefix of the names of strands that are control groups, which may contain each other.
+/// Prefix of the names of strands that are control groups. One group may contain another.
 const CGROUP: &str = "cgroup ";
 
 /// Name of the only strand if perf counted all programs on CPUs.
@@ -89,8 +89,8 @@ impl Row {
 /// Reads `perf stat` output. `packets` is the number of packets processed during the measurement,
 /// if the user specified it; if perf counted several strands, it is not known how many of them each
 /// one processed. `cache_misses` is linerate's name for what perf's generic event `cache-misses`
-/// counts on that processor, such as `ll_misses`: perf counts misses of the last level on some, of
-/// L2 or L1 on others. With `None`, the event keeps its name.
+/// counts on the measured processor, such as `ll_misses`: on some processors, perf counts misses of
+/// the last level, on others those of L2 or L1. With `None`, the event keeps its name.
 ///
 /// Every line that perf did not print is a fault, including output of the measured command; `perf
 /// stat -o` keeps the two separate.
@@ -172,9 +172,9 @@ fn rows(text: &str) -> (Strands, u64, Vec<InputFault>) {
     (strands, lines, faults)
 }
 
-/// Returns whether the wall time of the whole command, in `line`, is to be ignored: if CPUs were
-/// counted separately, it belongs to none of them; and if it was counted as an event as well, the
-/// time elapsed below the events would be added to it.
+/// Returns whether to ignore the wall time of the whole command, which `line` contains. If CPUs
+/// were counted separately, it belongs to none of them. If `duration_time` was counted as an event,
+/// the elapsed time below the events would be added to the same total.
 fn has_time_of_all(strands: &[(String, Vec<Sum>)], line: &str) -> bool {
     let of_all = strands.iter().find(|(whose, _)| whose.is_empty());
     let is_counted = |(_, sums): &(String, Vec<Sum>)| {
@@ -192,9 +192,9 @@ fn rename_cache_misses(sums: &mut [Sum], name: Option<&str>) {
     }
 }
 
-/// On hybrid processors, perf counts an event for each type of core, and in each row only while the
-/// program runs on cores of that type. If it ran on both types, the counts of the performance cores
-/// keep their own names, since they are not those of the whole program.
+/// On hybrid processors, perf prints a row for each event and type of core, which counts only while
+/// the program runs on cores of that type. If it ran on both types, this renames the counts of the
+/// performance cores after these cores, since they do not cover the whole program.
 fn separate_core_types(sums: &mut [Sum]) {
     for name in [CYCLES, INSTRUCTIONS] {
         let others = format!("cpu_atom_{name}");

@@ -14,27 +14,27 @@
 //! **Why `g > c`.** Polling through an idle time costs as much CPU time as it lasts, and a sleep
 //! costs at most `c`. If arrivals are random (idle times exponential with mean `g`), `park` pays
 //! `c` per idle time, and `auto`, which polls for `c` first, pays
-//! `g (1 - e^(-c/g)) + c e^(-c/g)`. This is more than `c` exactly if `g > c`. At a constant idle
-//! time, `park` costs `c` and `auto` `2c` above this threshold, and `auto` costs `g < c` below it.
-//! With `g <= c`, `auto` hardly sleeps, so it saves no CPU time at this load, but it does when the
-//! traffic pauses.
+//! `g (1 - e^(-c/g)) + c e^(-c/g)`. This is more than `c` if and only if `g > c`. At a constant
+//! idle time, `park` costs `c` and `auto` `2c` above this threshold, and `auto` costs `g < c` below
+//! it. With `g <= c`, `auto` hardly sleeps, so it saves no CPU time at this load, but it does when
+//! the traffic pauses.
 //!
 //! **Latency.** A worker that sleeps adds a wake-up to the latency of the first packet of each
 //! burst, and each worker along the path may add one. Under a latency limit, the workers that would
 //! save the most CPU time sleep as long as the sum of their p99 wake-ups fits between the p99
-//! measured with polling and the limit. The others poll: slowly if the limit leaves the microsecond
-//! that this may add.
+//! measured with polling and the limit. The other workers poll: slowly if the limit leaves room for
+//! the microsecond that slow polling may add.
 
 use linerate_path::model::IdlePolicy;
 use linerate_record::units::{Nanos, three_digits};
 
-/// Fraction of time busy from which a worker polls: the rest is too short to sleep in.
+/// Busy fraction at or above which a worker polls, because its idle times are too short for sleep.
 const BUSY: f64 = 0.9;
 
 /// Latency that slow polling may add, in ns: the duration of its longest wait.
 const SLOW_NS: f64 = 1e3;
 
-/// What is known about one segment's busiest worker at the load in question, while it polls.
+/// Measurements of a segment's busiest worker at a given load, while it polls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worker {
     /// Name as in reports, such as `0.1`.

@@ -311,9 +311,9 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
 /// Where an estimate comes from, which determines whether its error is correlated with others.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// Service times from the run, which share a random deviate.
+    /// A service time from the run; all service times share a random deviate.
     Run,
-    /// Measurements of the machine itself, which are drawn independently.
+    /// A measurement of the machine itself, which has a random deviate of its own.
     Machine,
 }
 

@@ -143,7 +143,7 @@ fn comment(text: &str) -> String {
 fn broken(text: &str, bytes: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for word in text.split_inclusive(' ') {
-        let last = pieces.last_mut().expect("there is a piece");
+        let last = pieces.last_mut().expect("the list is never empty");
         if last.is_empty() || last.len() + word.len() <= bytes {
             last.push_str(word);
         } else {

@@ -34,9 +34,10 @@ const EXTERNAL: &str = "external";
 /// Minimum difference in loads between the two simulated runs.
 const LOADS: u64 = 1 << 16;
 
-/// Size of the smallest chain, and bounds on the size of the largest chain, in bytes. Within these
-/// bounds, the largest chain is four times as large as the last-level cache.
+/// Size of the smallest chain, in bytes.
 const LEAST_BYTES: u64 = 1 << 10;
+/// Bounds on the size of the largest chain, in bytes. Within these bounds, the largest chain is
+/// four times as large as the last-level cache.
 const MOST_BYTES: [u64; 2] = [1 << 20, 64 << 20];
 
 /// Maximum deviation from one simulated load per executed load; counts that deviate more are marked

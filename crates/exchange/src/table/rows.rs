@@ -142,7 +142,8 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
 }
 
 /// Adds the cost of each function and the share of each cost class. Functions and classes are in
-/// the `stage` column, and modules in the `worker` column: several may have a `memcpy`.
+/// the `stage` column, and modules in the `worker` column, because several modules may have a
+/// `memcpy`.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         let put = |name: &str, figure| row(&function.module, &function.name, name, figure);

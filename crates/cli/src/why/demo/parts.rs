@@ -16,10 +16,11 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Documentation addresses (RFC 5737) and the discard port.
+/// Address of the sender, from a range reserved for documentation (RFC 5737).
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
+/// The discard port (RFC 863).
 const PORT: u16 = 9;
 
 /// Maximum time for which a child runs beyond the window. On a busy machine, processes start late.
