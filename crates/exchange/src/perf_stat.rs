@@ -80,7 +80,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns whether this is the wall time of the whole command.
+    /// Returns whether this row is the wall time of the whole command.
     fn is_time_of_all(&self) -> bool {
         self.whose.is_empty() && self.event == "duration_time"
     }
@@ -193,8 +193,8 @@ fn rename_cache_misses(sums: &mut [Sum], name: Option<&str>) {
 }
 
 /// On hybrid processors, perf prints a row for each event and type of core, which counts only while
-/// the program runs on cores of that type. If it ran on both types, this renames the counts of the
-/// performance cores after these cores, since they do not cover the whole program.
+/// the program runs on cores of that type. If it ran on both types, the performance cores' counts
+/// do not cover the whole program, so they get names of their own, such as `cpu_core_cycles`.
 fn separate_core_types(sums: &mut [Sum]) {
     for name in [CYCLES, INSTRUCTIONS] {
         let others = format!("cpu_atom_{name}");

@@ -39,13 +39,13 @@ const SLOW_NS: f64 = 1e3;
 pub struct Worker {
     /// Name as in reports, such as `0.1`.
     pub name: String,
-    /// Fraction of time that it works on packets, 0 to 1.
+    /// Fraction of time that the worker is busy with packets, 0 to 1.
     pub busy: f64,
-    /// Packets per second that reach it, 0 or more.
+    /// Packets per second that reach the worker, 0 or more.
     pub packets_per_s: f64,
     /// Mean number of packets that a successful poll returns, 1 or more.
     pub burst: f64,
-    /// Whether other threads use its CPU.
+    /// Whether other threads use the worker's CPU.
     pub shares_cpu: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Conditions {
     pub wake_up_p99_ns: f64,
     /// Limit on the path's p99 latency, in ns; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
-    /// The path's p99 latency at this load while all workers poll, in ns; `None` if unknown.
+    /// The path's p99 latency at the given load while all workers poll, in ns; `None` if unknown.
     pub polling_p99_ns: Option<f64>,
 }
 
@@ -69,7 +69,8 @@ pub struct Proposal {
     pub policy: IdlePolicy,
     /// Expected CPU time per wall time, 0 to 1. A worker that polls uses 1.
     pub cpu_share: f64,
-    /// Expected latency added to the first packet after an idle time, in ns; 0 if it polls.
+    /// Expected latency added to the first packet after an idle time, in ns; 0 if the worker
+    /// polls.
     pub added_ns: f64,
     /// The policy with its reason, in one sentence.
     pub sentence: String,

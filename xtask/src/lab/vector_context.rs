@@ -78,7 +78,7 @@ impl Images {
         let worker = |number: usize| {
             let mut done = Vec::new();
             loop {
-                let taken = next.lock().expect("no panic while it is locked").next();
+                let taken = next.lock().expect("no thread panics while it holds the lock").next();
                 let Some((at, run)) = taken else { return Ok(done) };
                 let files = self.folder.join(format!("run-{number}"));
                 let symbols = &self.symbols[run.scheme];

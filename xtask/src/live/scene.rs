@@ -25,8 +25,8 @@ const LIMIT_S: u32 = 20;
 /// Time within which a forwarder must forward its first packets.
 const START: Duration = Duration::from_secs(10);
 
-/// Packets that show that a forwarder forwards: more than the kernel sends on its own when an
-/// interface comes up.
+/// Number of received packets that shows that a forwarder works: more than the kernel sends on its
+/// own when an interface comes up.
 const PROBES: u64 = 50;
 
 /// Forwarders of one I/O method: linerate's, and testpmd's.
@@ -50,8 +50,9 @@ macro_rules! testpmd {
 
 const LINERATE: &str = "exec $LINERATE run $PLACE/$IO.toml --cpus 1 --time 15s --quiet";
 
-/// testpmd needs more packet buffers for AF_XDP than for AF_PACKET, or its ports do not start. Both
-/// programs let the kernel copy the frames (veth has no zero-copy mode).
+/// Contests, one per I/O method. testpmd's ports start with AF_XDP only if it has more packet
+/// buffers than for AF_PACKET. Both programs let the kernel copy the frames (veth has no zero-copy
+/// mode).
 pub(super) const CONTESTS: [Contest; 2] = [
     Contest {
         io: "af_packet",

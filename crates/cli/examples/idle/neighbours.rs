@@ -124,8 +124,8 @@ fn next_to_endless<T>(cpu: u32, measure: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Returns the simulated throughput of the documented application on the T1, in kpps, with each of
-/// these on the strand that handles no packets: parked, polling with the fitted stall, polling
+/// Returns the simulated throughput of the documented application on the T1, in kpps, for four
+/// behaviours of the strand that handles no packets: parked, polling with the fitted stall, polling
 /// with a stall of 20 ns, `while(1)`.
 fn simulated() -> [f64; 4] {
     let application = Application::named("rlp").expect("the application is built in");

@@ -120,7 +120,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Simulates the events of a report if none were counted, or if other caches are requested. If
-    /// it fails or is interrupted, the report says so.
+    /// the simulation fails or is interrupted, the report gets the events simulated so far or, if
+    /// it has no events at all, the reason.
     pub(super) fn run(self, report: &mut MemoryReport, stop: &AtomicBool) -> Result<(), Failure> {
         if report.conditions.interrupted || (!report.events.is_empty() && self.given.is_none()) {
             return Ok(());
@@ -143,7 +144,8 @@ impl<'a> Simulation<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Simulates chains of all sizes. An error comes with the sizes simulated before it.
+    /// Simulates chains of all sizes. On failure, also returns the events of the sizes simulated so
+    /// far.
     fn sizes(&self, stop: &AtomicBool) -> Result<Vec<EventsOfSize>, (Vec<EventsOfSize>, Failure)> {
         let mut events = Vec::new();
         let geometry = match &self.given {

@@ -415,7 +415,7 @@ fn base(name: &str) -> &str {
 enum Cost {
     /// CPU time per packet, in ns.
     PerPacket(f64),
-    /// Nothing that matters: the thread hardly runs, or only polls.
+    /// No significant cost: the thread hardly runs, or only polls.
     None,
     /// Unknown: the thread runs, but its work cannot be separated from polling.
     Unknown,

@@ -157,8 +157,8 @@ impl Receiver {
         if line == wanted { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// Sends datagrams until the receiver has got one. The kernel may activate an interface up to a
-    /// second after it is brought up, and cannot answer ARP requests before.
+    /// Sends datagrams until the receiver has received one. The kernel may activate an interface up
+    /// to a second after it is brought up, and answers no ARP requests until then.
     fn reach(&mut self, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
         let mut is_reached = false;
         while !is_reached && Instant::now() < until {
