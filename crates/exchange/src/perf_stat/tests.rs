@@ -142,7 +142,7 @@ fn damage_is_named_by_line() {
     }
 }
 
-/// Without privileges, perf counts user mode only, and says so behind the slash on hybrid machines.
+/// Without privileges, perf counts user mode only, and says so after the slash on hybrid machines.
 #[test]
 fn modifiers_of_pmu_events_are_no_part_of_their_names() {
     for [cycles, instructions] in [
