@@ -128,9 +128,7 @@ fn measure(
         let _ = writeln!(text, "{number}\t{figure}\t{before}\t{after}");
     }
     match text.is_empty() {
-        true => {
-            Err("compare: none of the figures is in the outputs of both commands".to_owned())
-        }
+        true => Err("compare: none of the figures is in the outputs of both commands".to_owned()),
         false => Ok(text),
     }
 }

@@ -58,7 +58,7 @@ pub fn read(
     let counts = events.iter().zip(0_usize..).map(|(event, at)| (event.samples.len(), at));
     let most = counts.max_by_key(|(samples, at)| (*samples, std::cmp::Reverse(*at)));
     let Some((_, chosen)) = most else {
-        let error = nothing("no samples of `perf script`");
+        let error = nothing("no `perf script` samples found");
         return Err(NothingRead { line: reader.skipped.map(|(first, _)| first), ..error });
     };
     let mut unread = reader.unread();
@@ -69,7 +69,7 @@ pub fn read(
         fix: None,
     }));
     events.into_iter().nth(chosen).map_or_else(
-        || Err(nothing("no samples of `perf script`")),
+        || Err(nothing("no `perf script` samples found")),
         |event| Ok(reader.report(event, unread, class_of)),
     )
 }

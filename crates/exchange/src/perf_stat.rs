@@ -105,7 +105,7 @@ pub fn read(
     let (mut strands, lines, faults) = rows(text);
     if strands.is_empty() {
         let line = faults.first().map(|fault: &InputFault| fault.line);
-        let sentence = "no `perf stat` events".to_owned();
+        let sentence = "no `perf stat` event found".to_owned();
         return Err(NothingRead { sentence, line });
     }
     let packets = match (packets, strands.len()) {
@@ -300,8 +300,8 @@ fn note_scaling(sum: &mut Sum) {
 fn count(text: &str) -> Option<Result<f64, String>> {
     let text = text.trim();
     match text {
-        "<not counted>" => Some(Err("perf: not counted".to_owned())),
-        "<not supported>" => Some(Err("perf: not supported here".to_owned())),
+        "<not counted>" => Some(Err("perf did not count this event".to_owned())),
+        "<not supported>" => Some(Err("perf does not support this event here".to_owned())),
         _ => number(text).map(Ok),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn run(words: &[&str]) -> Result<Ran, String> {
             Ok(Ran { stdout, cpu_s: (ticks as f64 + CUT_OFF) / TICKS_PER_S })
         }
         Some(_) => Err(failed(&stderr.lines().next().unwrap_or("it failed"))),
-        None => Err(failed(&format!("it did not end within {} s", LIMIT.as_secs()))),
+        None => Err(failed(&format!("no exit within {} s", LIMIT.as_secs()))),
     }
 }
 

@@ -52,7 +52,7 @@ fn one_strand_in_both_forms() {
         assert_eq!(strand.cpi.as_number(), Some(2.0));
         assert_eq!(strand.ipc.as_number(), Some(0.5));
         let missing = strand.event("ll_misses").expect("it is listed");
-        assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
+        assert_eq!(missing.count.reason.as_deref(), Some("perf does not support this event here"));
         assert_eq!(missing.pti.as_number(), None);
         let cycles = &strand.event("cycles").expect("they are counted").count;
         assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "counted half of the time");

@@ -82,7 +82,8 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
             rows.push(put("ticks_per_packet", &stage.ticks_per_packet));
             rows.push(put("cycles_per_packet", &stage.cycles_per_packet));
             if let Some(kpps) = stage.kpps {
-                rows.push(put("kpps", &Figure::exact("kpps", kpps, Tier::Sw, "packets over time")));
+                let kpps = Figure::exact("kpps", kpps, Tier::Sw, "packets divided by time");
+                rows.push(put("kpps", &kpps));
             }
             let events = stage.events.iter().flatten();
             rows.extend(events.map(|(name, figure)| put(&per_packet(name), figure)));
