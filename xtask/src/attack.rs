@@ -215,8 +215,8 @@ fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path
     found.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Time limit of a call, after which it is killed and reported as a finding. No sound call takes
-/// this long, even on a busy machine.
+/// Time limit of a call, after which it is killed and reported as a finding. Calls without a defect
+/// end earlier, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ const FOLDER: &str = "lab/bound";
 const SOURCES: [&str; 5] = ["kernels", "compute", "memory", "code", "waiting"];
 /// The answer of `linerate profile` that names no bottleneck.
 const CANNOT_TELL: &str = "cannot_tell";
-/// Time limit for one run of `linerate profile`, and how long a kernel keeps running after the
-/// profiling window, both in seconds.
+/// Time limit for one run of `linerate profile`, in seconds.
 const LIMIT_S: u32 = 120;
+/// Time for which a kernel keeps running after the profiling window, in seconds.
 const MORE_S: u32 = 3;
 
 /// Kernels to profile, and how.

@@ -67,7 +67,7 @@ struct Step {
     name: &'static str,
     /// Whether the step is left out of a fast run.
     slow: bool,
-    /// Exclusive resource; `None` if the step may not run in parallel with others.
+    /// Exclusive resource; `None` if the step must run alone.
     uses: Option<&'static str>,
     /// Files and directories, relative to the root, that determine the step's result; empty if it
     /// always runs.

@@ -21,7 +21,9 @@ pub(crate) fn log_to(log: Option<File>) {
 
 /// Returns a second handle to this thread's log, if any, for a thread that it starts.
 pub(crate) fn log() -> Option<File> {
-    LOG.with_borrow(|log| log.as_ref().map(|file| file.try_clone().expect("a file can be shared")))
+    LOG.with_borrow(|log| {
+        log.as_ref().map(|file| file.try_clone().expect("the log can be duplicated"))
+    })
 }
 
 /// Prints a line to the current output: the log or stdout.
@@ -35,13 +37,13 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
 /// Redirects the command's output to the log, if there is one.
 fn logged(command: &mut Command) {
     if let Some(file) = log() {
-        command.stderr(file.try_clone().expect("a file can be shared")).stdout(file);
+        command.stderr(file.try_clone().expect("the log can be duplicated")).stdout(file);
     }
 }
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository")
 }
 
 /// Creates a command for a program with its arguments, to be run from the root without stdin.

@@ -128,9 +128,7 @@ fn measure(
         let _ = writeln!(text, "{number}\t{figure}\t{before}\t{after}");
     }
     match text.is_empty() {
-        true => {
-            Err("compare: the outputs of the two commands share none of these figures".to_owned())
-        }
+        true => Err("compare: none of the figures is in the outputs of both commands".to_owned()),
         false => Ok(text),
     }
 }
@@ -141,8 +139,8 @@ fn text_of(line: &str) -> Result<String, String> {
     String::from_utf8(output(program("timeout", &limited))?).map_err(|e| e.to_string())
 }
 
-/// Returns the figures in a record (as CSV) whose names have one of these endings; a single ending
-/// is removed from the names.
+/// Returns the figures in a record (as CSV) whose names end in one of `ends`. If there is only one
+/// ending, it is removed from the names.
 fn of_record(csv: &str, ends: &[String]) -> Vec<(String, f64)> {
     let figure = |line: &str| {
         let cells: Vec<&str> = line.splitn(5, ',').collect();

@@ -21,7 +21,7 @@ struct Target {
     triple: &'static str,
     /// C compilers for the target, one of which must be installed.
     compilers: &'static [&'static str],
-    /// Debian package with one of these compilers.
+    /// Debian package that provides one of `compilers`.
     compiler_package: &'static str,
     /// Architecture names used by Debian and by rpm.
     packaged: [&'static str; 2],
@@ -54,7 +54,7 @@ const BARE: [&[&str]; 4] = [
 const BARE_RUN: [&[&str]; 2] =
     [&["example", "/example"], &["run", "/example/edge.toml", "--time", "200ms", "--quiet"]];
 
-/// Builds and tests the packages; skipped if this machine lacks anything for one of the targets.
+/// Builds and tests the packages; skipped if this machine lacks a requirement of any target.
 pub(crate) fn check() -> Outcome {
     let lacking: Vec<String> = TARGETS.iter().filter_map(|one| compiler(one).err()).collect();
     if !lacking.is_empty() {

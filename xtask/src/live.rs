@@ -53,7 +53,8 @@ struct Row {
     goal: f64,
     /// Packets per second of linerate and of testpmd, by round.
     rates: [Vec<f64>; 2],
-    /// Packets per second that the sender offered to either, by round; empty if there is no sender.
+    /// Packets per second that the sender offered to each program, by round; empty if there is no
+    /// sender.
     offered: [Vec<f64>; 2],
 }
 

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 
 /// The lab's compiled programs, relative to the root.
 const PROGRAMS: &str = "target/why";
-/// Names of the C sources of these programs: a client that does not read its socket, a sender, and
-/// threads that share a cache line.
+/// Names of the C sources of the lab's programs: a client that does not read its socket, a sender,
+/// and threads that share a cache line.
 const SOURCES: [&str; 3] = ["drain", "send", "share"];
 
 /// Seeds to run, and options.

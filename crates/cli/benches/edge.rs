@@ -95,12 +95,12 @@ impl Bench {
 
 fn edge() -> Path {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
-    let text = std::fs::read_to_string(file).expect("the example is there");
+    let text = std::fs::read_to_string(file).expect("the example exists");
     read(&text, "edge", &specs()).expect("the example is a path").path
 }
 
 fn imix(path: &Path) -> Traffic {
-    let steers = steering(path, KINDS).expect("the example's stages");
+    let steers = steering(path, KINDS).expect("the stages are valid");
     let generator = Generator { sizes: &IMIX_BYTES, flows: 1_024, seed: 1 };
     Traffic::generate(generator, BUFFER_BYTES, &steers).expect("IMIX fits the buffers")
 }

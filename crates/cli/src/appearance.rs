@@ -27,8 +27,9 @@ pub(crate) enum Form {
     Timeline,
 }
 
-/// Kinds of record that have formats of their own.
+/// Record kind of `stat`, which has a format of its own.
 pub(crate) const STAT: &str = "stat";
+/// Record kind of `profile`, which has formats of its own.
 pub(crate) const PROFILE: &str = "profile";
 
 impl Form {
@@ -96,7 +97,8 @@ pub(crate) fn details() -> bool {
     std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Returns the value of an environment variable; `None` if it is unset or empty.
+/// Returns the value of an environment variable; `None` if it is unset or empty. Rejects invalid
+/// values.
 fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);

@@ -137,7 +137,8 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Returns the requested frame sizes, or the default ones, in order and without duplicates.
+/// Returns the requested frame sizes, or the default ones, in the given order and without
+/// duplicates.
 fn sizes(asked: &[u32]) -> Vec<u32> {
     let mut seen = BTreeSet::new();
     let asked = if asked.is_empty() { &FRAMES[..] } else { asked };

@@ -229,8 +229,8 @@ impl Output {
         }
     }
 
-    /// Returns the output format for records of this kind: text if the default is a format that
-    /// the kind lacks. A format that was given stays.
+    /// Returns the output format for records of this kind: the format given on the command line or,
+    /// by default, that of `LINERATE_FORMAT` if records of this kind have it, and text otherwise.
     pub(crate) fn form_of(&self, kind: &str) -> Form {
         let is_given = self.json || self.form.is_some();
         let form = self.form();
@@ -268,7 +268,7 @@ impl Output {
         self.form() == Form::Json
     }
 
-    /// Returns whether the record goes to stdout, instead of a report there.
+    /// Returns whether stdout gets the record instead of a report.
     fn records_to_stdout(&self) -> bool {
         self.record.as_deref().is_some_and(files::is_stdout)
     }
@@ -299,7 +299,7 @@ pub(crate) struct Forms<'a> {
     path_file: Option<&'a Path>,
     /// File to which the tuned path is written.
     tuned_file: Option<&'a Path>,
-    /// Whether another result uses stdout.
+    /// Whether the report goes to stderr, because another result uses stdout.
     is_aside: bool,
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
 }
 
 /// Prints the record to `destination`, then its warnings to stderr, and writes it to the `--record`
-/// file. None of these is left out if another fails. Text passes through `finish`.
+/// file. A failure of one of these steps does not prevent the others. Text passes through `finish`.
 ///
 /// Warnings are not printed separately if the result is JSON on stderr, or Markdown: both contain
 /// them.
@@ -429,8 +429,8 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints a record's warnings, which are reasons not to trust its figures, to stderr. A stage that
-/// dropped all packets is the answer on one screen of text, with its remedy, and is not repeated.
+/// Prints a record's warnings, which are reasons not to trust its figures, to stderr. Omits the
+/// warning about a stage that dropped all packets if the one-screen report (`is_screen`) shows it.
 fn warn(record: &Record, is_screen: bool) {
     let style = Style { color: false, ..style() };
     let is_answer = |warning: &Warning| {

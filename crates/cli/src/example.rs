@@ -22,7 +22,7 @@ pub(crate) struct ExampleArgs {
     dir: PathBuf,
 }
 
-/// Where the source tree has the example packet path, as quoted in the comments of that file.
+/// Path of the example path file in the source tree, which the file's comments mention.
 const IN_SOURCES: &str = "examples/edge.toml";
 
 /// Writes the example path and its capture. Returns a list of the files, and the next command.

@@ -216,9 +216,9 @@ pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failu
 }
 
 /// Writes a file atomically, with contents from `fill`. Preserves permissions, owner and symbolic
-/// links: if the file is a link, its target is replaced. An existing writable file that cannot be
-/// replaced is overwritten in place: the directory rejects new files, the file is a mount point, or
-/// it is another user's.
+/// links: if the file is a link, its target is replaced. A writable file that cannot be replaced is
+/// overwritten in place, for example if its directory rejects new files, if it is a mount point, or
+/// if it belongs to another user.
 pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -360,8 +360,8 @@ fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Returns whether an error means that a file cannot be replaced, but perhaps written: a mount
-/// point, or another user's file in a sticky directory.
+/// Returns whether an error means that a file cannot be replaced, but may be writable in place: a
+/// mount point, or another user's file in a sticky directory.
 fn is_kept(error: &io::Error) -> bool {
     is_closed(error) || matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::CrossesDevices)
 }

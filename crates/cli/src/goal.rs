@@ -10,9 +10,9 @@ use linerate_record::units::{Kpps, Nanos};
 /// What to do if a latency has no usable interval. The advice of `tune` differs from that of `run`,
 /// because the rounds of `tune` have a fixed length.
 pub(crate) struct Advice {
-    /// Why there is no interval, and what to do.
+    /// Why the latency has no interval, and what to do.
     pub(crate) short: &'static str,
-    /// What to do if the limit is within the interval.
+    /// What to do if the latency limit is within the interval.
     pub(crate) unclear: &'static str,
 }
 

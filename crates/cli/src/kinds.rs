@@ -64,11 +64,11 @@ fn replace(table: Table) -> &'static Table {
 /// Adds the kinds of other crates.
 ///
 /// # Panics
-/// Panics if two kinds have the same name.
+/// Panics if two stage kinds, or two source kinds, have the same name.
 pub(crate) fn add(extensions: &[&'static Extension]) {
     let table = Table::of(&[&EXTENSIONS, extensions].concat());
     if let Some(name) = table.repeated() {
-        panic!("two stage kinds are named \"{name}\": rename yours");
+        panic!("two stage kinds or two source kinds are named \"{name}\": rename yours");
     }
     replace(table);
 }

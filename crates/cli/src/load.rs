@@ -38,7 +38,8 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Returns the input files of the path file `path`: the file itself, and the capture it names.
+    /// Returns the input files of the path file `path`: the file itself, and the plugins and the
+    /// capture that it names.
     pub(crate) fn files(&self, path: &FilePath) -> Files {
         let capture = self.path.source.file().map(|file| next_to(path, file));
         let files = Files::default().reads("the packet path", path);

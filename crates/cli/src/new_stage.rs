@@ -83,13 +83,13 @@ pub(crate) fn new_stage(args: &NewStageArgs) -> Result<String, Failure> {
     Ok(format!("{list}\n{note}cd {} && {next}    # see README.md for the rest\n", args.name))
 }
 
-/// Names that a stage's crate cannot have: those of Rust's own crates, and those that cargo needs
-/// for folders of its output.
+/// Names that a stage's crate cannot have: those of Rust's own crates, of linerate, and of the
+/// directories in cargo's output.
 const RESERVED: [&str; 9] =
     ["test", "core", "std", "alloc", "linerate", "build", "deps", "examples", "incremental"];
 
-/// Keywords of Rust, with those of other editions and those that are reserved for later. A crate
-/// with such a name cannot be named in code.
+/// Keywords of all editions of Rust, including those reserved for future use. Code cannot refer to
+/// a crate whose name is a keyword.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",

@@ -30,8 +30,8 @@ pub(crate) enum Goal {
     PacketsPerSecond(f64),
 }
 
-/// Returns `text` with the unit `s` if it is a plain number: seconds are the default unit of the
-/// options that set how long to measure.
+/// Appends the unit `s` to `text` if it is a plain number, because seconds are the default unit of
+/// options that set the measurement time.
 fn in_seconds(text: &str) -> Cow<'_, str> {
     let is_plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     if is_plain { Cow::Owned(format!("{text}s")) } else { Cow::Borrowed(text) }
@@ -63,7 +63,7 @@ pub(crate) fn time_in(
     }
 }
 
-/// Formats the error of a quantity, with an example that suits the option.
+/// Formats the parse error of a quantity, with `example` as a valid value of the option.
 fn spoken(error: UnitError, example: &'static str) -> String {
     let error = match error {
         NoUnit { text, .. } => NoUnit { text, example },
@@ -73,7 +73,8 @@ fn spoken(error: UnitError, example: &'static str) -> String {
     quoted(&error)
 }
 
-/// Formats the error of a quantity with the quotation marks of the command line's other errors.
+/// Formats the parse error of a quantity, with the same quotation marks as in the command line's
+/// other errors.
 pub(crate) fn quoted(error: &UnitError) -> String {
     error.to_string().replace('`', "'")
 }

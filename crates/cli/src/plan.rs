@@ -328,7 +328,7 @@ fn no_costs(args: &PlanArgs) -> Failure {
     let file = quoted(args);
     Failure::new(format!(
         "no stage costs for {file}: measure them with\n  linerate run --record run.json \
-         {file}\nand give --from run.json, or add them to the file under [costs]"
+         {file}\nand pass --from run.json, or add them to the file under [costs]"
     ))
 }
 

@@ -151,8 +151,8 @@ impl ProfileArgs {
         }
     }
 
-    /// Returns the precision to expect, as the half width of the interval of a share of 50 % of a
-    /// thread that always runs, for the progress line: `, shares to about ±1.4 points`.
+    /// Returns the expected precision for the progress line, such as `, shares to about ±1.4
+    /// points`: half the width of the interval of a 50 % share of a thread that always runs.
     fn expected(&self) -> String {
         let rate = match (self.frequency, self.period) {
             (_, Some(period)) => 1e9 / period as f64,
@@ -259,9 +259,9 @@ fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
     read_by(&known.report.bandwidth, running)
 }
 
-/// Returns the read bandwidth, in bytes per second, and the number of threads of the measurement
-/// with the fewest threads among those with at least `running` threads (an average); `None` if none
-/// has that many or the bandwidth is unknown. Bandwidth hardly ever decreases with more threads.
+/// Selects the measurement with the fewest threads from those with at least `running` threads (an
+/// average). Returns its read bandwidth, in bytes per second, and its number of threads; `None` if
+/// there is no such measurement or its bandwidth is unknown. More threads rarely reduce bandwidth.
 fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
     /// Part of `running` that may be due to the profiler and to short-lived threads.
     const MORE: f64 = 0.1;

@@ -92,7 +92,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     report.baseline.causes = explain_run(&report.baseline, &report.finding, &provenance);
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();
-    let Body::Tune(tune) = &record.body else { unreachable!("the record of a tuning session") };
+    let Body::Tune(tune) = &record.body else { unreachable!("tuning returns a tune record") };
     let rate = match tune.tuned.held(&record.provenance) {
         Some(_) => &tune.tuned.sustained_kpps(&record.provenance),
         None => &figures["tuned_kpps"],
@@ -115,9 +115,9 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     goal::is_prompt(met, p99, common.p99, &goal::Advice::TUNE)
 }
 
-/// Limits the CPU list to the number of workers that a path can have, and to the CPU quota, but at
-/// least to one CPU: busy workers on additional CPUs would only share the same CPU time. The CPUs
-/// that `mapping` names are kept first.
+/// Shortens the CPU list to the number of workers that a path can have and to the CPU quota, but
+/// keeps at least one CPU: busy workers on additional CPUs would only share the same CPU time. The
+/// CPUs that `mapping` names are kept first.
 fn granted(mut cpus: Vec<u32>, mapping: &Mapping, quota: Option<f64>) -> Vec<u32> {
     let most = quota.map_or(MAX_WORKERS, |quota| (quota as usize).clamp(1, MAX_WORKERS));
     if cpus.len() > most {

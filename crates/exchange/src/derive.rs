@@ -258,8 +258,8 @@ impl Sum {
     }
 }
 
-/// Computes a strand's metrics from an input that contains only totals. The packet count, or the
-/// reason why it is unknown, comes from the user.
+/// Computes a strand's metrics from an input that contains only totals. `packets` is the packet
+/// count, or the reason why it is unknown.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,

@@ -18,8 +18,8 @@ pub fn format(text: &str) -> Option<ForeignFormat> {
     }
 }
 
-/// Returns whether a text contains samples in the format of `perf script`, or is a file of
-/// `perf record`, which [`perf_samples::read`] refuses with the command that converts it.
+/// Returns whether a text contains samples in the format of `perf script`, or is a file written by
+/// `perf record`. [`perf_samples::read`] rejects such a file, and names the command to convert it.
 pub fn has_samples(text: &str) -> bool {
     text.lines().any(perf_samples::is_its_own)
 }

@@ -29,7 +29,7 @@ const UNKNOWN: &str = "[unknown]";
 /// Why figures that the samples do not contain are absent.
 const IMPORTED: &str = "the profile was imported from perf script";
 
-/// Returns whether a line is that of a sample.
+/// Returns whether a line is the first line of a sample, or the start of a `perf record` file.
 pub(crate) fn is_its_own(line: &str) -> bool {
     header(line).is_some() || line.starts_with(DATA)
 }
@@ -45,8 +45,8 @@ pub fn read(
     let nothing = |sentence: &str| NothingRead { sentence: sentence.to_owned(), line: None };
     if text.starts_with(DATA) {
         return Err(nothing(
-            "this is a file of perf record; convert it to text: perf script -i FILE | linerate \
-             import -",
+            "this file was written by perf record; convert it to text: perf script -i FILE | \
+             linerate import -",
         ));
     }
     let mut reader = Reader::default();
@@ -58,7 +58,7 @@ pub fn read(
     let counts = events.iter().zip(0_usize..).map(|(event, at)| (event.samples.len(), at));
     let most = counts.max_by_key(|(samples, at)| (*samples, std::cmp::Reverse(*at)));
     let Some((_, chosen)) = most else {
-        let error = nothing("no samples of `perf script`");
+        let error = nothing("no `perf script` samples found");
         return Err(NothingRead { line: reader.skipped.map(|(first, _)| first), ..error });
     };
     let mut unread = reader.unread();
@@ -69,7 +69,7 @@ pub fn read(
         fix: None,
     }));
     events.into_iter().nth(chosen).map_or_else(
-        || Err(nothing("no samples of `perf script`")),
+        || Err(nothing("no `perf script` samples found")),
         |event| Ok(reader.report(event, unread, class_of)),
     )
 }
@@ -93,19 +93,19 @@ struct Open {
     functions: Vec<u32>,
 }
 
-/// What was read so far.
+/// What has been read so far.
 #[derive(Default)]
 struct Reader {
     events: Vec<Event>,
     open: Option<Open>,
-    /// Names and modules.
+    /// Name and module of each function.
     functions: Vec<(String, String)>,
     function_numbers: HashMap<(String, String), u32>,
     threads: Vec<(Option<u32>, u32, String)>,
     thread_numbers: HashMap<u32, u32>,
     chains: Vec<(u32, Vec<u32>)>,
     chain_numbers: HashMap<(u32, Vec<u32>), u32>,
-    /// Number of the first line that is neither a sample nor a frame, and how many there are.
+    /// Number of the first line that is neither a sample nor a frame, and the count of such lines.
     skipped: Option<(u64, u64)>,
     /// Number of samples of the idle task.
     idle: u64,
@@ -204,13 +204,13 @@ impl Reader {
         let skipped = self.skipped.map(|(first, lines)| Unread {
             what: "lines".to_owned(),
             reason: format!(
-                "{lines} lines are neither samples nor frames, the first is line {first}; skipped"
+                "skipped {lines} lines that are neither samples nor frames, from line {first} on"
             ),
             fix: None,
         });
         let idle = (self.idle > 0).then(|| Unread {
             what: "idle_task".to_owned(),
-            reason: format!("{} samples are of idle CPUs (swapper): left out", self.idle),
+            reason: format!("left out {} samples of idle CPUs (swapper)", self.idle),
             fix: None,
         });
         skipped.into_iter().chain(idle).collect()
@@ -234,8 +234,8 @@ impl Reader {
             false => {
                 unread.push(Unread {
                     what: "cpu_time".to_owned(),
-                    reason: "perf recorded no CPU time: it is estimated from the shortest times \
-                             between two samples of a thread"
+                    reason: "perf recorded no CPU time, so it is estimated from the shortest \
+                             intervals between two samples of a thread"
                         .to_owned(),
                     fix: None,
                 });

@@ -9,8 +9,8 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::{Body, Record};
 use std::fmt::Write;
 
-/// Event of all samples. The number before an event is its period in counts of this event. The
-/// record contains no cycles per sample, but the time, and the clock counts nanoseconds.
+/// Event of all samples, written after its period. The record contains the time per sample, but not
+/// the cycles, so the event is a clock, whose counts are nanoseconds.
 const EVENT: &str = "cpu-clock";
 
 /// Returns the text of all samples.

@@ -32,7 +32,7 @@ use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
 
-/// Prefix of the names of strands that are control groups, which may contain each other.
+/// Prefix of the names of strands that are control groups. One group may contain another.
 const CGROUP: &str = "cgroup ";
 
 /// Name of the only strand if perf counted all programs on CPUs.
@@ -80,7 +80,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns whether this is the wall time of the whole command.
+    /// Returns whether this row is the wall time of the whole command.
     fn is_time_of_all(&self) -> bool {
         self.whose.is_empty() && self.event == "duration_time"
     }
@@ -89,8 +89,8 @@ impl Row {
 /// Reads `perf stat` output. `packets` is the number of packets processed during the measurement,
 /// if the user specified it; if perf counted several strands, it is not known how many of them each
 /// one processed. `cache_misses` is linerate's name for what perf's generic event `cache-misses`
-/// counts on that processor, such as `ll_misses`: perf counts misses of the last level on some, of
-/// L2 or L1 on others. With `None`, the event keeps its name.
+/// counts on the measured processor, such as `ll_misses`: on some processors, perf counts misses of
+/// the last level, on others those of L2 or L1. With `None`, the event keeps its name.
 ///
 /// Every line that perf did not print is a fault, including output of the measured command; `perf
 /// stat -o` keeps the two separate.
@@ -105,7 +105,7 @@ pub fn read(
     let (mut strands, lines, faults) = rows(text);
     if strands.is_empty() {
         let line = faults.first().map(|fault: &InputFault| fault.line);
-        let sentence = "no `perf stat` events".to_owned();
+        let sentence = "no `perf stat` event found".to_owned();
         return Err(NothingRead { sentence, line });
     }
     let packets = match (packets, strands.len()) {
@@ -172,9 +172,9 @@ fn rows(text: &str) -> (Strands, u64, Vec<InputFault>) {
     (strands, lines, faults)
 }
 
-/// Returns whether the wall time of the whole command, in `line`, is to be ignored: if CPUs were
-/// counted separately, it belongs to none of them; and if it was counted as an event as well, the
-/// time elapsed below the events would be added to it.
+/// Returns whether to ignore the wall time of the whole command, which `line` contains. If CPUs
+/// were counted separately, it belongs to none of them. If `duration_time` was counted as an event,
+/// the elapsed time below the events would be added to the same total.
 fn has_time_of_all(strands: &[(String, Vec<Sum>)], line: &str) -> bool {
     let of_all = strands.iter().find(|(whose, _)| whose.is_empty());
     let is_counted = |(_, sums): &(String, Vec<Sum>)| {
@@ -192,9 +192,9 @@ fn rename_cache_misses(sums: &mut [Sum], name: Option<&str>) {
     }
 }
 
-/// On hybrid processors, perf counts an event for each type of core, and in each row only while the
-/// program runs on cores of that type. If it ran on both types, the counts of the performance cores
-/// keep their own names, since they are not those of the whole program.
+/// On hybrid processors, perf prints a row for each event and type of core, which counts only while
+/// the program runs on cores of that type. If it ran on both types, the performance cores' counts
+/// do not cover the whole program, so they get names of their own, such as `cpu_core_cycles`.
 fn separate_core_types(sums: &mut [Sum]) {
     for name in [CYCLES, INSTRUCTIONS] {
         let others = format!("cpu_atom_{name}");
@@ -300,8 +300,8 @@ fn note_scaling(sum: &mut Sum) {
 fn count(text: &str) -> Option<Result<f64, String>> {
     let text = text.trim();
     match text {
-        "<not counted>" => Some(Err("perf: not counted".to_owned())),
-        "<not supported>" => Some(Err("perf: not supported here".to_owned())),
+        "<not counted>" => Some(Err("perf did not count this event".to_owned())),
+        "<not supported>" => Some(Err("perf does not support this event here".to_owned())),
         _ => number(text).map(Ok),
     }
 }

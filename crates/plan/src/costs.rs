@@ -75,8 +75,8 @@ impl fmt::Display for CostsError {
         match self {
             Self::NoPackets => write!(
                 f,
-                "no packets entered the path, or its interfaces refused all, so its costs are \
-                 unknown: run it longer, or check its source and its interfaces"
+                "no packets entered the path, or its interfaces refused all packets, so its costs \
+                 are unknown: run it longer, or check its source and its interfaces"
             ),
             Self::NotInRun { stage } => write!(
                 f,

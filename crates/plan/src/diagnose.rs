@@ -47,7 +47,7 @@ const STRAY_DROPS: f64 = 0.01;
 const UNEVEN: f64 = 0.20;
 
 /// Minimum share of a worker's busy time, 0 to 1, at which the finding mentions source and sink.
-/// Hardly any single stage takes a larger share.
+/// A single stage rarely takes a larger share.
 pub const HEADLINE_REPLAY: f64 = 0.3;
 
 /// Minimum number of clean windows (without preemption) per worker. The range of six windows

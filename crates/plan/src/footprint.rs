@@ -39,9 +39,9 @@ pub struct Footprint {
 pub struct Home {
     /// Bytes of frames and buffers used by one worker.
     pub bytes: u64,
-    /// Nearest cache level that holds these bytes, or memory.
+    /// Nearest cache level that holds the worker's frames and buffers, or memory.
     pub level: String,
-    /// Longest stall that a load from this level can cause, or why the stall is unknown.
+    /// Longest stall that a load from `level` can cause, or why the stall is unknown.
     pub wait: Result<Wait, String>,
     /// Conclusion in words if the packets do not fit in L2; otherwise `None`.
     pub sentence: Option<String>,

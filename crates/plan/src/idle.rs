@@ -14,38 +14,38 @@
 //! **Why `g > c`.** Polling through an idle time costs as much CPU time as it lasts, and a sleep
 //! costs at most `c`. If arrivals are random (idle times exponential with mean `g`), `park` pays
 //! `c` per idle time, and `auto`, which polls for `c` first, pays
-//! `g (1 - e^(-c/g)) + c e^(-c/g)`. This is more than `c` exactly if `g > c`. At a constant idle
-//! time, `park` costs `c` and `auto` `2c` above this threshold, and `auto` costs `g < c` below it.
-//! With `g <= c`, `auto` hardly sleeps, so it saves no CPU time at this load, but it does when the
-//! traffic pauses.
+//! `g (1 - e^(-c/g)) + c e^(-c/g)`. This is more than `c` if and only if `g > c`. At a constant
+//! idle time, `park` costs `c` and `auto` `2c` above this threshold, and `auto` costs `g < c` below
+//! it. With `g <= c`, `auto` hardly sleeps, so it saves no CPU time at this load, but it does when
+//! the traffic pauses.
 //!
 //! **Latency.** A worker that sleeps adds a wake-up to the latency of the first packet of each
 //! burst, and each worker along the path may add one. Under a latency limit, the workers that would
 //! save the most CPU time sleep as long as the sum of their p99 wake-ups fits between the p99
-//! measured with polling and the limit. The others poll: slowly if the limit leaves the microsecond
-//! that this may add.
+//! measured with polling and the limit. The other workers poll: slowly if the limit leaves room for
+//! the microsecond that slow polling may add.
 
 use linerate_path::model::IdlePolicy;
 use linerate_record::units::{Nanos, three_digits};
 
-/// Fraction of time busy from which a worker polls: the rest is too short to sleep in.
+/// Busy fraction at or above which a worker polls, because its idle times are too short for sleep.
 const BUSY: f64 = 0.9;
 
 /// Latency that slow polling may add, in ns: the duration of its longest wait.
 const SLOW_NS: f64 = 1e3;
 
-/// What is known about one segment's busiest worker at the load in question, while it polls.
+/// Measurements of a segment's busiest worker at a given load, while it polls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worker {
     /// Name as in reports, such as `0.1`.
     pub name: String,
-    /// Fraction of time that it works on packets, 0 to 1.
+    /// Fraction of time that the worker is busy with packets, 0 to 1.
     pub busy: f64,
-    /// Packets per second that reach it, 0 or more.
+    /// Packets per second that reach the worker, 0 or more.
     pub packets_per_s: f64,
     /// Mean number of packets that a successful poll returns, 1 or more.
     pub burst: f64,
-    /// Whether other threads use its CPU.
+    /// Whether other threads use the worker's CPU.
     pub shares_cpu: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Conditions {
     pub wake_up_p99_ns: f64,
     /// Limit on the path's p99 latency, in ns; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
-    /// The path's p99 latency at this load while all workers poll, in ns; `None` if unknown.
+    /// The path's p99 latency at the given load while all workers poll, in ns; `None` if unknown.
     pub polling_p99_ns: Option<f64>,
 }
 
@@ -69,7 +69,8 @@ pub struct Proposal {
     pub policy: IdlePolicy,
     /// Expected CPU time per wall time, 0 to 1. A worker that polls uses 1.
     pub cpu_share: f64,
-    /// Expected latency added to the first packet after an idle time, in ns; 0 if it polls.
+    /// Expected latency added to the first packet after an idle time, in ns; 0 if the worker
+    /// polls.
     pub added_ns: f64,
     /// The policy with its reason, in one sentence.
     pub sentence: String,

@@ -18,7 +18,7 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Assumed speed of a CPU while all CPUs are busy, relative to its speed while the others idle:
+/// Assumed speed of a CPU while all CPUs are busy, relative to its speed while all others are idle:
 /// value, low end and high end. The low end is the speed of two virtual CPUs that share a core; the
 /// high end means no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
@@ -177,8 +177,8 @@ impl Inputs {
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
-    /// Replaces the machine's ring and burst costs with those measured during tuning. Costs not
-    /// measured there are kept.
+    /// Replaces the machine's ring and burst costs with those measured during tuning. Costs that
+    /// were not measured are kept.
     pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
         let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
             .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));

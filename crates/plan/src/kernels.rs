@@ -222,7 +222,7 @@ impl<'a> Calls<'a> {
         self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Returns the rate in kpps of a worker that runs only this stage, under `choice`.
+    /// Returns the rate in kpps of a worker that runs only the stage `name`, under `choice`.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
         self.run.ticks_per_s / (ticks / self.processed(name)) / 1e3

@@ -103,7 +103,7 @@ pub struct Handover {
     pub producer_ticks: Estimate,
     /// Ticks per packet on the consumer, including the first access to packet data.
     pub consumer_ticks: Estimate,
-    /// Burst size in packets at which these costs were measured.
+    /// Burst size in packets at which the handoff was measured.
     pub burst: u32,
 }
 
@@ -211,9 +211,10 @@ pub type Setting<'a> = (&'a Mapping, u32);
 
 /// Predicts the speedup of mapping `to` over `from`, with its interval.
 ///
-/// Both use the same draws, so that common factors (drift, cost errors) cancel. Formula errors are
-/// drawn independently where only one of them uses replicas, rings, or a burst size other than the
-/// one at which the costs were measured. The speedup of a mapping over itself is exactly 1.
+/// Both predictions use the same draws, so that common factors (drift, cost errors) cancel. The
+/// formula error of a mechanism (replicas, rings, or a burst size other than the one at which the
+/// costs were measured) cancels only if both mappings use that mechanism. The speedup of a mapping
+/// over itself is exactly 1.
 ///
 /// # Panics
 /// Panics if a mapping contains stages that `costs` does not.
@@ -311,9 +312,9 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
 /// Where an estimate comes from, which determines whether its error is correlated with others.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// Service times from the run, which share a random deviate.
+    /// A service time from the run; all service times share a random deviate.
     Run,
-    /// Measurements of the machine itself, which are drawn independently.
+    /// A measurement of the machine itself, which has a random deviate of its own.
     Machine,
 }
 

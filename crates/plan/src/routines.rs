@@ -35,7 +35,7 @@ pub struct Lead<'a> {
     pub name: &'a str,
     /// Loads at which the routine leads.
     pub loads: Vec<Load>,
-    /// Largest median speed relative to the selected routine over these loads.
+    /// Largest median speed, relative to the selected routine, over all `loads`.
     pub most: f64,
 }
 

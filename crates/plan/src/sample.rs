@@ -37,8 +37,8 @@ pub(crate) fn bounded(e: Estimate) -> Estimate {
 /// Returns the half-width of the central interval that contains a standard normal variable with
 /// probability `confidence`.
 ///
-/// Confidence is clamped to 0.5 to 0.999, so that an odd value in a record neither causes a
-/// division by 0 nor collapses the interval to a point.
+/// Confidence is clamped to the range from 0.5 to 0.999, so that an odd value in a record neither
+/// causes a division by 0 nor collapses the interval to a point.
 fn half_width(confidence: f64) -> f64 {
     normal_quantile((1.0 - confidence.clamp(0.5, 0.999)) / 2.0)
 }

@@ -37,7 +37,7 @@ pub struct Subject<'a> {
     pub path: &'a Path,
     /// The specification of each stage.
     pub specs: &'a [StageSpec],
-    /// Target rate per flow in kpps: its line rate or, for the simulator, the offered rate. `None`
+    /// Target rate per flow in kpps: line rate or, for the simulator, the offered rate. `None`
     /// if unknown, or if packets are offered as fast as the path accepts them.
     pub line_kpps: Option<f64>,
     /// Name of the machine, for the report.

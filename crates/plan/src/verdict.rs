@@ -19,8 +19,9 @@ use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 /// differ by 1-2 %, so smaller gains cannot be attributed to the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
-/// Maximum median slowdown at which a simpler mapping counts as equally good. The limit is needed
-/// because, with few rounds, intervals overlap even if the simpler mapping really is slower.
+/// Maximum median slowdown, relative to the best mapping, at which a simpler mapping counts as
+/// equally good. The limit is needed because, with few rounds, intervals overlap even if the
+/// simpler mapping really is slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
 /// A candidate mapping and its measured rates.

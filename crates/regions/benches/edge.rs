@@ -17,9 +17,10 @@ use std::hint::black_box;
 const ROUNDS: usize = 400;
 const CALLS: u64 = 64;
 
-/// Design targets: at most this many ticks for an edge without counters, and at most this multiple
-/// of a bare read(2) of one event for an edge with read(2).
+/// Design target: maximum ticks for an edge without counters.
 const EDGE_TICKS: f64 = 100.0;
+/// Design target: maximum ticks for an edge with read(2), as a multiple of a bare read(2) of one
+/// event.
 const TIMES_A_READ: f64 = 1.5;
 
 /// An operation to time, performed `per_call` times by each call to `call`.

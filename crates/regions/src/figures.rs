@@ -14,14 +14,16 @@ use std::sync::Arc;
 
 const METHOD: &str = "from entry to exit, measurement overhead subtracted";
 /// Method stated for figures that have no interval because no overhead was subtracted from them.
-const EXACT_METHOD: &str = "from entry to exit; exact, because measuring adds no such events";
+const EXACT_METHOD: &str = "from entry to exit; exact, because measuring causes no events of this \
+                            kind";
 /// Prefix of the method description for counts read directly from registers.
 const REGISTERS: &str = "registers";
 const CLOSED: &str = "register access was revoked during the run: the module pmu_user was \
                       unloaded, or perf counted on this CPU; load the module, and run the program \
                       again";
-const TAKEN: &str = "the counters stopped at times: something else claimed them, or the thread \
-                     moved to a core of another type; pin it to one CPU, and run the program again";
+const TAKEN: &str = "the counters were stopped at times: something else claimed them, or the \
+                     thread moved to a core of another type; pin the thread to one CPU, and run \
+                     the program again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Regions may be nested, and each thread has its own counts. If this machine has no counters, or
-//! none may be read, only TSC ticks are measured, and the report says why.
+//! does not allow them to be read, only TSC ticks are measured, and the report says why.
 //!
 //! | read method | cost of an edge (entering or leaving) |
 //! |---|---|

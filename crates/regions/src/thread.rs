@@ -147,7 +147,7 @@ impl Thread {
         let serial = open.serial;
         let (counts, mark) = ([0; EVENTS_MAX], Mark::default());
         open.frames.push(Frame { place, serial, ticks: 0, counts, mark });
-        let frame = open.frames.last_mut().expect("it has just been pushed");
+        let frame = open.frames.last_mut().expect("a frame was just pushed");
         match self.counters.first(&mut frame.counts) {
             Some(mark) => frame.mark = mark,
             None => self.log.lose_counters(),

@@ -191,8 +191,8 @@ fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     if work <= 0.0 {
         let shown = three_digits(branch.totals.ticks as f64);
         return format!(
-            "its {shown} ticks are no more than the {} ticks of calibrated overhead for measuring \
-             {what}; {advice}",
+            "the region's {shown} ticks are no more than the {} ticks of calibrated overhead for \
+             measuring {what}; {advice}",
             three_digits(cost)
         );
     }

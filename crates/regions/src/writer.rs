@@ -103,8 +103,8 @@ fn is_irreplaceable(reason: ErrorKind) -> bool {
     matches!(reason, PermissionDenied | ReadOnlyFilesystem | ResourceBusy | CrossesDevices)
 }
 
-/// Writes an existing file. Without O_CREAT, with which the kernel (fs.protected_regular) refuses
-/// to open another user's file in a directory such as /tmp.
+/// Overwrites an existing file. Opens it without O_CREAT, because with that flag, the kernel
+/// (fs.protected_regular) refuses to open another user's file in a directory such as /tmp.
 fn overwrite(file: &Path, contents: &[u8]) -> io::Result<()> {
     fs::OpenOptions::new().write(true).truncate(true).open(file)?.write_all(contents)
 }

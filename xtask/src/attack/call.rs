@@ -45,7 +45,7 @@ pub(crate) struct Done {
 }
 
 impl Call {
-    /// Creates a call with these arguments, split at white space.
+    /// Creates a call whose arguments are the words of `line`.
     pub(crate) fn new(line: &str) -> Self {
         let words = line.split_whitespace().map(str::to_owned).collect();
         Self { words, ..Self::default() }
@@ -63,7 +63,7 @@ impl Call {
         self
     }
 
-    /// Accepts these exit statuses as well.
+    /// Accepts `statuses` in addition to the documented exit statuses.
     pub(crate) fn may_end_with(self, statuses: &'static [i32]) -> Self {
         Self { statuses, ..self }
     }

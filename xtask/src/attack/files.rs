@@ -12,8 +12,8 @@ fn on_capture(line: &str, capture: Vec<u8>) -> Result<Call, String> {
     Ok(call)
 }
 
-/// Creates a pcap file with this magic number and link type. Each record has a captured length and
-/// an original length, as claimed in its header, and its actual number of bytes.
+/// Creates a pcap file with this magic number and link type. Each of `records` consists of the
+/// captured length and the original length for the packet's header, and the actual length.
 fn pcap(magic: u32, link: u32, records: &[(u32, u32, usize)]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [magic, 0x0004_0002, 0, 0, 65_535, link] {

@@ -5,13 +5,13 @@ use crate::command::root;
 use std::fs;
 use std::path::Path;
 
-/// Texts that mark lines with the cause of a failure; the next constant is the number of lines that
-/// are shown after each of them.
+/// Texts that mark lines with the cause of a failure.
 const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** [", "verdict=fail"];
+/// Number of lines to show after each marked line.
 const FOLLOWING: usize = 5;
-/// Maximum number of lines to show from the log of a failed step as its probable cause; the next
-/// constant is the number of lines at the log's end, which are always shown.
+/// Maximum number of lines to show from the log of a failed step as its probable cause.
 const TELLING: usize = 80;
+/// Number of lines at the end of the log that are always shown.
 const LAST: usize = 15;
 
 /// Returns the lines that probably show the cause: marked lines, and test programs' output about

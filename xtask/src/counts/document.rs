@@ -82,7 +82,7 @@ fn target(counts: &Counts) -> String {
     let (emulator, cpu) = (target.machine.emulator, target.cpu);
     let _ = writeln!(text, "`{}`, `{}`; `{emulator} -cpu {cpu}`\n", counts.compiler, flags.trim());
     if !counts.not_run.is_empty() {
-        let _ = writeln!(text, "Not for this processor: {}.\n", counts.not_run.join(", "));
+        let _ = writeln!(text, "Not supported by this processor: {}.\n", counts.not_run.join(", "));
     }
     for function in FUNCTIONS {
         text += &table(counts, function);

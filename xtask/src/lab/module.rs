@@ -11,8 +11,9 @@ use crate::outcome::judge as judge_status;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernels' port, and its file name.
+/// Module that contains the kernels' port.
 pub(crate) const NAME: &str = "csum_compare";
+/// File name of the module.
 pub(crate) const FILE: &str = "csum_compare.ko";
 
 /// The module's default number of buffers.

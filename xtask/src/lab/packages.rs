@@ -37,7 +37,7 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// Uses this directory, which is created on first use.
+    /// Creates an instance with its state in `folder`, which is created on first use.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, is_up_to_date: false }
     }

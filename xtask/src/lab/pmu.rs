@@ -21,7 +21,7 @@ use std::fs::File;
 /// Name of the task, as in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "pmu";
 
-/// Commands needed here, and the packages that provide them.
+/// Commands that the checks need, and the packages that provide them.
 const TOOLS: [(&str, &str); 4] = [
     ("qemu-system-aarch64", "qemu-system-arm"),
     ("qemu-system-arm", "qemu-system-arm"),

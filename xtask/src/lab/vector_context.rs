@@ -32,12 +32,14 @@ const TOOLS: [(&str, &str); 3] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Number of task switches per run, in the full comparison and in the brief check: first for
-/// schemes that must be correct, then for those in which the test must find an error.
+/// Task switches per run in the full comparison: for schemes that must be correct, and for those in
+/// which the test must find an error.
 const MANY: (u32, u32) = (1_000_000, 100_000);
+/// Like [`MANY`], for the brief check.
 const FEW: (u32, u32) = (10_000, 20_000);
-/// Number of identical runs per scheme; the next constant is the duration of each.
+/// Number of identical runs per scheme.
 const REPEATS: usize = 10;
+/// Duration of each of the identical runs, in ms.
 const SHORT_MS: u32 = 10;
 
 type Results = BTreeMap<Run, Ran>;
@@ -76,7 +78,7 @@ impl Images {
         let worker = |number: usize| {
             let mut done = Vec::new();
             loop {
-                let taken = next.lock().expect("no panic while it is locked").next();
+                let taken = next.lock().expect("no thread panics while it holds the lock").next();
                 let Some((at, run)) = taken else { return Ok(done) };
                 let files = self.folder.join(format!("run-{number}"));
                 let symbols = &self.symbols[run.scheme];

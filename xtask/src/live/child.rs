@@ -44,7 +44,7 @@ impl Running {
         Ok(Self { child, name: name.to_owned(), errors })
     }
 
-    /// Returns an error with the child's own words if it has ended.
+    /// Returns an error if the child has ended, with the last line of its standard error.
     pub(super) fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => Err(self.ended(status)),
@@ -57,7 +57,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for the end of the child, which must be a success.
+    /// Waits until the child ends. Returns an error if it failed.
     pub(super) fn finish(mut self) -> Result<(), String> {
         let status = self.child.wait().map_err(|error| error.to_string())?;
         if status.success() { Ok(()) } else { Err(self.ended(status)) }

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// testpmd prints its rates once per second, the first time without any. `--tx-first` puts a burst
-/// into each ring.
+/// Command that runs testpmd. It prints statistics once per second, the first time without rates.
+/// `--tx-first` puts a burst into each ring.
 const TESTPMD: &str = "exec dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 \
                        --file-prefix ring$ID --vdev=net_ring0 --vdev=net_ring1 -- \
                        --total-num-mbufs=8192 --nb-cores=1 --forward-mode=io --tx-first \
@@ -20,10 +20,10 @@ const TESTPMD: &str = "exec dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 
 /// Time limit of a child, in seconds.
 const LIMIT: &str = "20";
 
-/// How long testpmd runs: until it has printed the rates of a whole second.
+/// Run time of testpmd: long enough for it to print the rates of a whole second.
 const DURATION: Duration = Duration::from_millis(3_700);
 
-/// The two programs.
+/// The two programs to measure: the example `ring_io`, and testpmd.
 pub(super) struct Rings<'p> {
     /// Executable of the example `ring_io`.
     pub(super) example: PathBuf,

@@ -15,16 +15,18 @@ use std::time::{Duration, Instant};
 /// Frame sizes without FCS, in bytes.
 pub(super) const SIZES: [u32; 2] = [64, 1514];
 
-/// Duration of one measurement, and of the flood before it.
+/// Duration of one measurement.
 const WINDOW: Duration = Duration::from_millis(1200);
+/// Duration of the flood before a measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Time limit of a child, in seconds; and the time within which a forwarder must forward.
+/// Time limit of a child, in seconds.
 const LIMIT_S: u32 = 20;
+/// Time within which a forwarder must forward its first packets.
 const START: Duration = Duration::from_secs(10);
 
-/// Packets that show that a forwarder forwards: more than the kernel sends on its own when an
-/// interface comes up.
+/// Number of received packets that shows that a forwarder works: more than the kernel sends on its
+/// own when an interface comes up.
 const PROBES: u64 = 50;
 
 /// Forwarders of one I/O method: linerate's, and testpmd's.
@@ -48,8 +50,9 @@ macro_rules! testpmd {
 
 const LINERATE: &str = "exec $LINERATE run $PLACE/$IO.toml --cpus 1 --time 15s --quiet";
 
-/// testpmd needs more packet buffers for AF_XDP than for AF_PACKET, or its ports do not start. Both
-/// programs let the kernel copy the frames (veth has no zero-copy mode).
+/// Contests, one per I/O method. testpmd's ports start with AF_XDP only if it has more packet
+/// buffers than for AF_PACKET. Both programs let the kernel copy the frames (veth has no zero-copy
+/// mode).
 pub(super) const CONTESTS: [Contest; 2] = [
     Contest {
         io: "af_packet",
@@ -80,8 +83,9 @@ pub(super) const NAMES: [&str; 2] = ["linerate", "testpmd"];
 /// The path of linerate's forwarder, for AF_PACKET.
 pub(super) const PATH: &str = include_str!("path.toml");
 
-/// Without IPv6, the kernel sends no packets of its own on the interfaces. Without offloads, it
-/// cuts the sender's coalesced datagrams before they reach the forwarder.
+/// Command that sets up the interfaces. Without IPv6, the kernel sends no packets of its own on
+/// them. Without offloads, it splits the sender's coalesced datagrams before they reach the
+/// forwarder.
 const SETUP: &str = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \
                      ip link add s0 type veth peer name p0 && \
                      ip link add p1 type veth peer name r0 && \

@@ -18,13 +18,13 @@ pub(super) enum Tool {
     Top,
 }
 
-/// The run without a tool, and the tools that do the job of `linerate why`, which are compared with
-/// it.
+/// `linerate why` and the tools that do the same job, all compared with the first entry, the run
+/// without a tool.
 pub(super) const TOOLS: &[Tool] =
     &[Tool::Nothing, Tool::Linerate, Tool::PerfRecord, Tool::PerfStat, Tool::Bpftrace];
 
-/// The run without a tool, and the tools that do the job of `linerate profile` or `linerate top`,
-/// which are compared with it.
+/// `linerate profile`, `linerate top` and a tool that does the same job, all compared with the
+/// first entry, the run without a tool.
 pub(super) const PROFILERS: &[Tool] =
     &[Tool::Nothing, Tool::Profile, Tool::PerfRecordProcess, Tool::Top];
 

@@ -174,7 +174,7 @@ fn of_timeout(timeout: u32) -> Result<u32, String> {
     let file = format!("/proc/{timeout}/task/{timeout}/children");
     let children = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
     let child = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
-    child.ok_or_else(|| "it did not start".to_owned())
+    child.ok_or_else(|| "timeout(1) started no program".to_owned())
 }
 
 /// Collects the rates that testpmd prints for its first port.

@@ -143,7 +143,7 @@ fn comment(text: &str) -> String {
 fn broken(text: &str, bytes: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for word in text.split_inclusive(' ') {
-        let last = pieces.last_mut().expect("there is a piece");
+        let last = pieces.last_mut().expect("the list is never empty");
         if last.is_empty() || last.len() + word.len() <= bytes {
             last.push_str(word);
         } else {
@@ -167,7 +167,7 @@ pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
     let (table, portable) = (read(&names.source())?, read("crates/counters/data/names.toml")?);
     let events = table.get("event").and_then(Value::as_array).ok_or("no events")?;
     let place = |event| {
-        let Row { name, codes, .. } = row(event, &portable).ok_or("an event without a code")?;
+        let Row { name, codes, .. } = row(event, &portable).ok_or("an event has no code")?;
         let places = codes.iter().flat_map(|&code| places(code, counters)).collect();
         Ok(Placed { name, places })
     };

@@ -48,8 +48,8 @@ fn monotonic_ns() -> u64 {
     (seconds.unwrap_or(0.0) * 1e9) as u64
 }
 
-/// Returns what the program measured between two points in time; `None` if it prints no
-/// measurements, or none from this time.
+/// Returns what the program measured between two points in time; `None` if it printed no
+/// measurements of this period.
 pub(super) fn measured(text: &str, began: &Moment, ended: &Moment) -> Option<Truth> {
     match serde_json::from_str(text) {
         Ok(record) => truth_of_record(&record, began, ended),

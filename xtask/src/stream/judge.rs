@@ -14,11 +14,11 @@ use std::path::Path;
 
 /// Measurement time of each program, in seconds.
 const SECONDS: f64 = 2.0;
-/// Measurement time of the run whose CPU time is subtracted: what the program takes to start, to
-/// warm up and to end. The shortest time that `--time` accepts.
+/// Measurement time, in seconds, of the run whose CPU time is subtracted: what the program takes to
+/// start, warm up and end. The shortest time that `--time` accepts.
 const START_UP: f64 = 0.05;
-/// Maximum fraction of the machine's CPU time that other programs may use, or the hypervisor take,
-/// in a visit. If they use more, the round is left out.
+/// Maximum fraction of the machine's CPU time that other programs and the hypervisor may take
+/// during a visit. If they take more, the round is left out.
 const OTHERS: f64 = 0.05;
 const IPERF_PORT: &str = "5219";
 const NETPERF_PORT: &str = "5218";
@@ -26,13 +26,13 @@ const NETPERF_PORT: &str = "5218";
 /// Measured points: socket buffer size (0: automatic) and message size, in bytes.
 const POINTS: [(u32, u32); 3] = [(0, 131_072), (0, 8192), (65_536, 65_536)];
 
-/// What a visit of a program to a point has shown.
+/// What one program measured in one visit to a point.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     gbps: f64,
     /// CPU time of both sides from /proc, in microseconds per KB received.
     proc_us_per_kb: f64,
-    /// The same by the program's own account.
+    /// CPU time of both sides as the program itself reports it, in microseconds per KB received.
     own_us_per_kb: f64,
     /// CPU time from /proc during the visit, in seconds.
     cpu_s: f64,
@@ -45,7 +45,7 @@ struct Judge {
     read: fn(&Place, Option<&Server>) -> Result<Reading, String>,
 }
 
-/// Where and with which settings a visit takes place.
+/// Settings of a visit, and the CPUs on which it takes place.
 struct Place<'a> {
     buffer: u32,
     message: u32,
@@ -165,7 +165,7 @@ fn number(value: &Value) -> f64 {
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("the output is not JSON: {error}"))
 }
 
 /// KB (1024 bytes) in `seconds` at a rate in Gb/s.
@@ -173,8 +173,8 @@ fn kb(gbps: f64, seconds: f64) -> f64 {
     gbps * 1e9 / 8.0 / 1024.0 * seconds
 }
 
-/// Runs `linerate stream` twice, for a long and a very short time. The difference of the two CPU
-/// times is that of the stream itself.
+/// Runs `linerate stream` twice, for a long and a very short time. The difference between the two
+/// CPU times is the CPU time of the stream itself.
 fn of_linerate(place: &Place, _: Option<&Server>) -> Result<Reading, String> {
     let (long, long_s) = stream(place, SECONDS)?;
     let (short, short_s) = stream(place, START_UP)?;
@@ -200,7 +200,7 @@ fn stream(place: &Place, seconds: f64) -> Result<(Value, f64), String> {
     Ok((json(&ran.stdout)?["summary"].clone(), ran.cpu_s))
 }
 
-/// Reads the CPU time of a client process and of the server before and after it.
+/// Runs a client. Returns its output, and the CPU time of client and server meanwhile, in seconds.
 fn with_server(words: &[&str], server: Option<&Server>) -> Result<(String, f64), String> {
     let server = server.ok_or("no server")?;
     let before_s = server.cpu_s()?;
@@ -230,7 +230,7 @@ fn of_iperf(place: &Place, server: Option<&Server>) -> Result<Reading, String> {
     })
 }
 
-/// netperf's own figure includes all programs that run on the machine.
+/// Runs netperf, whose own figure includes the CPU time of all programs on the machine.
 fn of_netperf(place: &Place, server: Option<&Server>) -> Result<Reading, String> {
     let (seconds, message) = (format!("{SECONDS:.0}"), place.message.to_string());
     let (buffer, cpus) = (place.buffer.to_string(), format!("{},{}", place.cpus[0], place.cpus[1]));

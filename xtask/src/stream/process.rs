@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Units of the times in /proc (USER_HZ), per second.
 const TICKS_PER_S: f64 = 100.0;
-/// Mean of what is cut off from the two times of a process, in ticks: user and system time are each
-/// rounded down.
+/// Mean total rounding error of a process's CPU time, in ticks: user and system time are each
+/// rounded down, by half a tick on average.
 const CUT_OFF: f64 = 1.0;
 /// How long a program may run before it is killed.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -48,7 +48,7 @@ pub(super) fn run(words: &[&str]) -> Result<Ran, String> {
             Ok(Ran { stdout, cpu_s: (ticks as f64 + CUT_OFF) / TICKS_PER_S })
         }
         Some(_) => Err(failed(&stderr.lines().next().unwrap_or("it failed"))),
-        None => Err(failed(&format!("it did not end within {} s", LIMIT.as_secs()))),
+        None => Err(failed(&format!("no exit within {} s", LIMIT.as_secs()))),
     }
 }
 
@@ -125,7 +125,7 @@ impl Drop for Server {
 /// CPU time of the machine since boot, in seconds, over all CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Machine {
-    /// Not idle, including time stolen by the hypervisor.
+    /// Time in which the CPUs were not idle, including time stolen by the hypervisor.
     busy_s: f64,
     all_s: f64,
 }

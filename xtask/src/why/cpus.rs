@@ -52,7 +52,7 @@ pub(super) fn stolen(before: &[Times], after: &[Times]) -> Option<f64> {
 
 /// Returns the CPUs that were busy between two readings, and for what fraction of the time.
 fn busy(before: &[Times], after: &[Times]) -> Vec<(usize, f64)> {
-    /// Fraction of a CPU's time from which on the CPU counts as busy.
+    /// Minimum fraction of a CPU's time in use for the CPU to count as busy.
     const QUIET: f64 = 0.15;
     let shares = shares(before, after, |times| times.all - times.idle).enumerate();
     shares.filter(|(_, share)| *share >= QUIET).collect()

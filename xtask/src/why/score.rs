@@ -17,7 +17,7 @@ pub(super) struct Tried<'a> {
     /// Runs with the seed, each paired with a run without it, immediately before or after. A null
     /// case has no second run.
     pub pairs: Vec<(Ran, Option<Ran>)>,
-    /// Reasons why runs failed, which are therefore missing from `pairs`.
+    /// Why runs failed, at most one reason per pair; failed runs are missing from `pairs`.
     pub failed: Vec<String>,
 }
 

@@ -88,7 +88,7 @@ impl Seed {
             return Err(format!("unknown key `{key}`"));
         }
         let text = |key: &str| table.get(key).and_then(Value::as_str).map(str::to_owned);
-        let needed = |key: &str| text(key).ok_or(format!("a seed without `{key}`"));
+        let needed = |key: &str| text(key).ok_or(format!("a seed lacks `{key}`"));
         let list = |key: &str| table.get(key).map_or_else(Vec::new, texts);
         let map = |key: &str| -> BTreeMap<String, Value> {
             let map = table.get(key).and_then(Value::as_table).cloned().unwrap_or_default();

@@ -50,16 +50,17 @@ const LOAD_S: [f64; 2] = [0.5, 1.5];
 /// Pushes to a waiting worker per policy and round: 2,100 in 6 rounds, of which 21 are above p99.
 const PUSHES: usize = 350;
 
-/// Goals: p99 in us of the wake-up of a worker that parks, and its CPU time without packets in %.
+/// Goal for a worker that parks: maximum p99 of the time of a wake-up, in us.
 const WAKE_UP_P99_US: f64 = 50.0;
+/// Goal for a worker that parks: maximum CPU time without packets, in % of wall time.
 const PARKED_PERCENT: f64 = 0.1;
 
 /// Idle time in ns after which `auto` sleeps between the pushes, which are further apart.
 const PARK_AFTER_NS: f64 = 25e3;
 
-/// Names of the quantities of which a round has many samples: time in us until a push was noticed,
-/// and pushes left out because a thread was preempted.
+/// Quantity with many samples per round: the time until a push was noticed, in us.
 const RESPONSE: &str = "response";
+/// Quantity with many samples per round: pushes left out because a thread was preempted.
 const PREEMPTED: &str = "preempted";
 
 /// Samples of one policy by quantity, one per round unless stated otherwise.
@@ -105,7 +106,7 @@ impl Bench {
         let path = read(PATH, "idle", kinds).expect("a valid path").path;
         let generator = Generator { sizes: &[60], flows: 64, seed: 1 };
         let traffic = Traffic::generate(generator, 128, &[]).expect("a generator makes frames");
-        let allowed = linerate_linux::allowed_cpus().expect("a list of CPUs");
+        let allowed = linerate_linux::allowed_cpus().expect("the kernel lists the CPUs");
         assert!(allowed.len() > 1, "two CPUs are needed");
         Self { path, traffic, cpus: allowed[..2].to_vec() }
     }
@@ -141,7 +142,7 @@ impl Bench {
         {
             note(name.to_owned(), figure.as_number().map(|ns| ns / 1e3));
         }
-        let idle = report.workers[1].idle.as_ref().expect("every run reports it");
+        let idle = report.workers[1].idle.as_ref().expect("every run reports idle figures");
         note("parks after".to_owned(), idle.park_after_ns.map(|ns| ns as f64 / 1e3));
         for load in LOADS {
             let rate = Rate::PacketsPerSecond((capacity * load).max(1e-3));
@@ -238,8 +239,8 @@ fn response_table(all: &[Samples]) -> String {
     };
     let parked = responses(&all[IdlePolicy::Park as usize]);
     let p99 = (!parked.is_empty()).then(|| quantile_interval(&parked, 0.99, CONFIDENCE));
-    "Time from a push on one CPU to the next poll of a worker that waits on the other, 200 us or \
-     more after the push before.\n\n"
+    "Time from a push on one CPU to the next poll of a worker waiting on the other, at least \
+     200 us after the previous push.\n\n"
         .to_owned()
         + &markdown_table(&columns, rows(all, row))
         + &format!(

@@ -124,14 +124,15 @@ fn next_to_endless<T>(cpu: u32, measure: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Returns the simulated throughput of the documented application on the T1, in kpps, with each of
-/// these on the strand that handles no packets: parked, polling with the fitted stall, polling
+/// Returns the simulated throughput of the documented application on the T1, in kpps, for four
+/// behaviours of the strand that handles no packets: parked, polling with the fitted stall, polling
 /// with a stall of 20 ns, `while(1)`.
 fn simulated() -> [f64; 4] {
     let application = Application::named("rlp").expect("the application is built in");
-    let chip = Chip::new(&Processor::named("t1").expect("the T1 is built in")).expect("a chip");
+    let chip =
+        Chip::new(&Processor::named("t1").expect("the T1 is built in")).expect("the T1 is valid");
     let model = Model { application, chip };
-    let pipes = &model.configuration("2").expect("it has two").pipes;
+    let pipes = &model.configuration("2").expect("configuration 2 exists").pipes;
     let instead = |word: Option<&str>| -> Vec<Vec<String>> {
         let one = |old: &String| match word {
             Some(word) if old.starts_with("ATIF_RX ") => word.to_owned(),
@@ -139,8 +140,8 @@ fn simulated() -> [f64; 4] {
         };
         pipes.iter().map(|pipe| pipe.iter().map(one).collect()).collect()
     };
-    let short = model.with(&[("rx_empty_stall_ns", 20.0)]).expect("a parameter");
-    let kpps = |model: &Model, word| model.run(&instead(word), &LONG).expect("it runs").kpps;
+    let short = model.with(&[("rx_empty_stall_ns", 20.0)]).expect("the parameter exists");
+    let kpps = |model: &Model, word| model.run(&instead(word), &LONG).expect("the model runs").kpps;
     [
         kpps(&model, Some("parked")),
         kpps(&model, None),

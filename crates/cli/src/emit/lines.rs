@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Write};
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     destination: Destination<'a>,
-    /// The file, once there is a line for it.
+    /// The destination file; `None` before the first line is written, or without a file.
     file: Option<File>,
 }
 
@@ -21,8 +21,8 @@ impl<'a> Lines<'a> {
         Self { destination, file: None }
     }
 
-    /// Writes a line. Returns whether anyone reads it: `false` if the other end of the pipe was
-    /// closed, after which no line arrives.
+    /// Writes a line. Returns `false` if the reader has closed the pipe, so that further lines
+    /// would be lost as well.
     ///
     /// # Errors
     /// Returns an error if the line cannot be written.

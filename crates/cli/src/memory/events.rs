@@ -34,9 +34,10 @@ const EXTERNAL: &str = "external";
 /// Minimum difference in loads between the two simulated runs.
 const LOADS: u64 = 1 << 16;
 
-/// Size of the smallest chain, and bounds on the size of the largest chain, in bytes. Within these
-/// bounds, the largest chain is four times as large as the last-level cache.
+/// Size of the smallest chain, in bytes.
 const LEAST_BYTES: u64 = 1 << 10;
+/// Bounds on the size of the largest chain, in bytes. Within these bounds, the largest chain is
+/// four times as large as the last-level cache.
 const MOST_BYTES: [u64; 2] = [1 << 20, 64 << 20];
 
 /// Maximum deviation from one simulated load per executed load; counts that deviate more are marked
@@ -119,7 +120,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Simulates the events of a report if none were counted, or if other caches are requested. If
-    /// it fails or is interrupted, the report says so.
+    /// the simulation fails or is interrupted, the report gets the events simulated so far or, if
+    /// it has no events at all, the reason.
     pub(super) fn run(self, report: &mut MemoryReport, stop: &AtomicBool) -> Result<(), Failure> {
         if report.conditions.interrupted || (!report.events.is_empty() && self.given.is_none()) {
             return Ok(());
@@ -142,7 +144,8 @@ impl<'a> Simulation<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Simulates chains of all sizes. An error comes with the sizes simulated before it.
+    /// Simulates chains of all sizes. On failure, also returns the events of the sizes simulated so
+    /// far.
     fn sizes(&self, stop: &AtomicBool) -> Result<Vec<EventsOfSize>, (Vec<EventsOfSize>, Failure)> {
         let mut events = Vec::new();
         let geometry = match &self.given {

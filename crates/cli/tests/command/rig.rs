@@ -13,9 +13,10 @@ use tempfile::TempDir;
 /// The edge router of the examples.
 const EDGE: &str = include_str!("../../../../examples/edge.toml");
 
-/// The edge router's capture, and the number of packets in it.
+/// The edge router's capture.
 pub(crate) const EDGE_CAPTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.pcapng");
+/// Number of packets in the edge router's capture.
 pub(crate) const EDGE_PACKETS: u64 = 7_300;
 
 /// The stages of the edge router.
@@ -161,9 +162,10 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     )
 }
 
-/// Strings in the edge path that tests replace with another mapping or packet count.
+/// String in the edge path that tests replace with another mapping.
 pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
+/// String in the edge path that tests replace with a packet count.
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
 /// Returns the `workers` entries for segments with these numbers of stages and replicas.

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 const SHORT: [&str; 7] = ["stream", "--buffer", "auto,64K", "--message", "64K", "--time", "600ms"];
 
-/// Pause between checks of another process, and maximum number of checks.
+/// Pause between checks of another process.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Maximum number of checks of another process.
 const LOOKS: u32 = 1000;
 
 fn report(text: &str) -> StreamReport {

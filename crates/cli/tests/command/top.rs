@@ -49,8 +49,9 @@ fn what_cannot_be_watched_is_refused_as_by_why() {
     assert!(refused(&["top", "--iface", "no-such-if"]).contains("no interface 'no-such-if' here"));
 }
 
-/// Expected [`Terminal::modes`] without and with the live view.
+/// Expected [`Terminal::modes`] without the live view.
 const CLEAN: &str = "0 1 1\n";
+/// Expected [`Terminal::modes`] with the live view.
 const ENTERED: &str = "1 0 0\n";
 
 /// A terminal with its own tmux server.

@@ -37,7 +37,7 @@ fn received_bytes(scene: &Scene, name: &str) -> u64 {
     scene.run("f", &["cat", &file]).trim().parse().expect("a number")
 }
 
-/// Sends data from host a to host b for 2 seconds, with further options of iperf3. Returns the
+/// Sends data from host a to host b for 2 seconds, with additional iperf3 options. Returns the
 /// number of bytes that arrived, which must not be 0.
 fn send_over_tcp(scene: &Scene, options: &[&str]) -> u64 {
     let mut server = scene.command("b", &["iperf3", "-s", "-1", "-p", "5201"]);
@@ -97,7 +97,7 @@ fn a_parked_forwarder_uses_little_cpu_time_while_no_packets_come() {
     }
 }
 
-/// Parses the last JSON object of the output of several tries.
+/// Parses the last JSON object in the output of several attempts.
 fn last_object(text: &str) -> serde_json::Value {
     let start = text.rfind("\n{").map_or(0, |at| at + 1);
     serde_json::from_str(&text[start..]).unwrap_or_else(|error| panic!("{error}: {text}"))

@@ -16,8 +16,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
-/// Ethernet addresses of the hosts' interfaces.
+/// Ethernet address of host a's interface.
 pub(crate) const MAC_A: &str = "02:00:00:00:00:0a";
+/// Ethernet address of host b's interface.
 pub(crate) const MAC_B: &str = "02:00:00:00:00:0b";
 /// Ethernet address of the forwarder, on both sides.
 pub(crate) const MAC: &str = "02:00:00:00:00:01";
@@ -213,15 +214,15 @@ impl Running {
         children.expect("timeout runs").trim().to_owned()
     }
 
-    /// Waits for the end of the path, which must be a success; returns its report.
+    /// Waits for the path to end, which must succeed; returns its report.
     pub(crate) fn report(self) -> RunReport {
         let output = self.output();
         done(&output);
         conserved(output.stdout)
     }
 
-    /// Waits for the end of the path, which must be an error; returns the error and the report on
-    /// what was measured before.
+    /// Waits for the path to end, which must fail; returns the error and the report on what was
+    /// measured before.
     pub(crate) fn failure(self) -> (String, RunReport) {
         let Output { status, stdout, stderr } = self.output();
         let error = String::from_utf8(stderr).expect("UTF-8");

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Number of the sender's flows, and number of packets per flow.
+/// Number of the sender's flows.
 const FLOWS: u8 = 40;
+/// Number of packets per flow.
 const EACH: u16 = 100;
 
 /// Returns an Ethernet frame with a UDP packet of a flow. Its last two bytes are its number within

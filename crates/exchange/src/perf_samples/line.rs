@@ -30,7 +30,7 @@ pub(super) struct Frame<'a> {
 
 /// Module of kernel functions.
 const KERNEL: &str = "kernel";
-/// Module that perf prints if it does not know one.
+/// What perf prints for an unknown module.
 const UNKNOWN: &str = "[unknown]";
 
 /// Parses `comm pid[/tid] [[cpu]] seconds: [period] event: [frame]`; `None` for other lines, such

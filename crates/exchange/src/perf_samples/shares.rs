@@ -27,8 +27,8 @@ const SEED: u64 = 0x7065_7266;
 const METHOD: &str = "samples in the function, weighted by their periods / all samples";
 const NO_PACKETS: &str = "perf counts no packets";
 
-/// Returns the CPU time per sample in nanoseconds: the time below which hardly any gap between two
-/// samples of a thread falls. Longer gaps include time off the CPU.
+/// Estimates the CPU time per sample, in nanoseconds, from the shortest gaps between two samples of
+/// a thread. Longer gaps include time off the CPU.
 pub(super) fn gap_ns(samples: &[Sample]) -> f64 {
     /// Quantile of the gaps that is returned: low, to exclude time off the CPU, but above the short
     /// gaps after changes of the period.
@@ -45,7 +45,7 @@ pub(super) fn gap_ns(samples: &[Sample]) -> f64 {
     gaps.get((gaps.len() as f64 * LOW) as usize).map_or(1e6, |gap| *gap as f64)
 }
 
-/// Reports that samples have different weights.
+/// Returns a note that samples have different weights; `None` if their periods are about equal.
 pub(super) fn uneven(samples: &[Sample]) -> Option<Unread> {
     /// Minimum ratio of the largest and the smallest period of the middle 90 % of the samples.
     const UNEVEN: f64 = 1.25;
@@ -56,7 +56,7 @@ pub(super) fn uneven(samples: &[Sample]) -> Option<Unread> {
     (high > UNEVEN * low).then(|| Unread {
         what: "equal_periods".to_owned(),
         reason: "perf changed the sampling period: shares are weighted by the period of each \
-                 sample, numbers of samples are not"
+                 sample, but sample counts are not"
             .to_owned(),
         fix: Some("perf record -c PERIOD  # a fixed period".to_owned()),
     })
@@ -116,8 +116,8 @@ impl<'a> Shares<'a> {
         Figure::number("ratio", estimate, tier, METHOD)
     }
 
-    /// Adds the functions, most samples first. Returns a map from the number of a function to its
-    /// index.
+    /// Adds the functions to the report, most samples first. Returns a map from a function's number
+    /// in `names` to its index in the report.
     pub(super) fn functions(
         &self,
         report: &mut ProfileReport,
@@ -163,8 +163,8 @@ impl<'a> Shares<'a> {
         order.into_iter().map(|(number, _)| number).zip(0..).collect()
     }
 
-    /// Returns the kinds of work with samples, most samples first. `indices` are those of the
-    /// functions.
+    /// Returns the kinds of work with samples, most samples first. `indices` maps the number of a
+    /// function to its index in the report.
     pub(super) fn classes(
         &self,
         report: &ProfileReport,

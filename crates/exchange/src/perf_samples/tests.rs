@@ -115,9 +115,9 @@ fn the_event_with_the_most_samples_is_used() {
 fn a_text_without_samples_is_an_error() {
     let error = |text| read(text, class_of).unwrap_err().to_string();
     assert!(error("PERFILE2h\u{fffd}").contains("perf script -i FILE | linerate import -"));
-    assert_eq!(error(""), "no usable data: no samples of `perf script`");
+    assert_eq!(error(""), "no usable data: no `perf script` samples found");
     let tracepoint = "# x\ndd 12 [000] 5.123456: sched:sched_switch: prev_comm=dd\n";
-    assert_eq!(error(tracepoint), "no usable data; line 2: no samples of `perf script`");
+    assert_eq!(error(tracepoint), "no usable data; line 2: no `perf script` samples found");
 }
 
 #[test]

@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(count("cycles"), Some(2_345_678_901.0));
         assert_eq!(count("duration_time_ns"), Some(8e8));
         let missing = &strand.event("ll_misses").expect("it is listed").count;
-        assert_eq!(missing.reason.as_deref(), Some("perf: not supported here"));
+        assert_eq!(missing.reason.as_deref(), Some("perf does not support this event here"));
         let cycles = &strand.event("cycles").expect("it is there").count;
         assert!(cycles.method.contains("83 %"), "{}", cycles.method);
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();

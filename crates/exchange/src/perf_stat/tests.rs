@@ -52,7 +52,7 @@ fn one_strand_in_both_forms() {
         assert_eq!(strand.cpi.as_number(), Some(2.0));
         assert_eq!(strand.ipc.as_number(), Some(0.5));
         let missing = strand.event("ll_misses").expect("it is listed");
-        assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
+        assert_eq!(missing.count.reason.as_deref(), Some("perf does not support this event here"));
         assert_eq!(missing.pti.as_number(), None);
         let cycles = &strand.event("cycles").expect("they are counted").count;
         assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "counted half of the time");
@@ -142,7 +142,7 @@ fn damage_is_named_by_line() {
     }
 }
 
-/// Without privileges, perf counts user mode only, and says so behind the slash on hybrid machines.
+/// Without privileges, perf counts user mode only, and says so after the slash on hybrid machines.
 #[test]
 fn modifiers_of_pmu_events_are_no_part_of_their_names() {
     for [cycles, instructions] in [

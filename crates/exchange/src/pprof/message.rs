@@ -8,8 +8,9 @@ pub(super) struct Message {
     bytes: Vec<u8>,
 }
 
-/// Wire types.
+/// Wire type of numbers.
 const VARINT: u32 = 0;
+/// Wire type of strings, messages and packed lists, whose length precedes them.
 const LENGTH: u32 = 2;
 
 impl Message {

@@ -82,7 +82,8 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
             rows.push(put("ticks_per_packet", &stage.ticks_per_packet));
             rows.push(put("cycles_per_packet", &stage.cycles_per_packet));
             if let Some(kpps) = stage.kpps {
-                rows.push(put("kpps", &Figure::exact("kpps", kpps, Tier::Sw, "packets over time")));
+                let kpps = Figure::exact("kpps", kpps, Tier::Sw, "packets divided by time");
+                rows.push(put("kpps", &kpps));
             }
             let events = stage.events.iter().flatten();
             rows.extend(events.map(|(name, figure)| put(&per_packet(name), figure)));
@@ -142,7 +143,8 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
 }
 
 /// Adds the cost of each function and the share of each cost class. Functions and classes are in
-/// the `stage` column, and modules in the `worker` column: several may have a `memcpy`.
+/// the `stage` column, and modules in the `worker` column, because several modules may have a
+/// `memcpy`.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         let put = |name: &str, figure| row(&function.module, &function.name, name, figure);

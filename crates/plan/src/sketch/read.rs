@@ -161,9 +161,9 @@ struct Node {
 /// received by other nodes or are to be sent.
 const NO_INPUTS: [&str; 2] = ["crypto-dispatch", "session-queue"];
 
-/// Share of the packets of the busiest thread below which a thread is not a worker. VPP's main
-/// thread sends a few packets of its own, such as router advertisements, and the main thread of a
-/// program may test its stages once.
+/// Fraction of the busiest thread's packets below which a thread is not considered a worker. VPP's
+/// main thread sends a few packets of its own, such as router advertisements, and a program's main
+/// thread may test its stages once.
 const WORKER_LEAST: f64 = 0.01;
 
 /// Returns VPP's threads without those that handled hardly any packets, and a note on these.
@@ -254,14 +254,14 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
 /// Derives a sketch with the whole program as a single stage. If it used several CPUs, as many
 /// threads are assumed to share the packets.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
-    const REMEDY: &str = "give it with --packets N";
+    const REMEDY: &str = "pass the number of packets with --packets N";
     let counted = report.strands.iter().find_map(|strand| strand.packets);
     let packets = known.packets.or(counted.map(|packets| packets as f64));
     let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
     let group = report.strands.first().and_then(cgroup);
     if report.strands.iter().any(|strand| cgroup(strand) != group) {
-        let reason = "perf counted several control groups, which may contain each other: import \
-                      the counts of one"
+        let reason = "perf counted several control groups, and one may contain another: import \
+                      the counts of a single group"
             .to_owned();
         return Err(NoSketch::Times { reason });
     }
@@ -283,15 +283,15 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
     let ns: f64 = times.iter().sum();
     if ns <= 0.0 && (are_cpus || !counts("cpu_clock_ns").is_empty()) {
-        let reason = "the clocks of whole CPUs also run while these idle: count the process (perf \
-                      stat -p PID -e task-clock,...), or count cycles as well and give the clock \
-                      of the core as --clock"
+        let reason = "the clocks of whole CPUs also run while the CPUs are idle: count the process \
+                      (perf stat -p PID -e task-clock,...), or also count cycles and pass the core \
+                      clock with --clock"
             .to_owned();
         return Err(NoSketch::Times { reason });
     }
     if ns <= 0.0 {
-        let reason = "it contains no task-clock: count task-clock as well (perf stat -e \
-                      task-clock,...) or, if cycles were counted, give the core clock with --clock"
+        let reason = "task-clock was not counted: count it as well (perf stat -e task-clock,...) \
+                      or, if cycles were counted, pass the core clock with --clock"
             .to_owned();
         return Err(NoSketch::Times { reason });
     }
@@ -415,7 +415,7 @@ fn base(name: &str) -> &str {
 enum Cost {
     /// CPU time per packet, in ns.
     PerPacket(f64),
-    /// Nothing that matters: the thread hardly runs, or only polls.
+    /// No significant cost: the thread hardly runs, or only polls.
     None,
     /// Unknown: the thread runs, but its work cannot be separated from polling.
     Unknown,

@@ -156,7 +156,7 @@ fn a_region_is_judged_from_ten_times_the_cost_on() {
     assert_eq!(verdict(1030), "1000 ticks a visit");
     assert!(verdict(1029).starts_with("cannot tell: a visit takes 999 ticks, less than ten"));
     let noise = verdict(29);
-    assert!(noise.starts_with("cannot tell: its 116 ticks are no more than"), "{noise}");
+    assert!(noise.starts_with("cannot tell: the region's 116 ticks are no more than"), "{noise}");
     assert!(noise.contains("400 ticks of calibrated overhead for measuring it"), "{noise}");
     assert_eq!(one(0, 0).verdict, "cannot tell: entered but not yet left");
 }

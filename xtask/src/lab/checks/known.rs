@@ -49,7 +49,7 @@ fn per_iteration(text: &str) -> Result<u64, String> {
     found.ok_or_else(|| "`known` did not report the instructions per iteration".to_owned())
 }
 
-/// Returns the numbers in the lines that begin with these words.
+/// Returns the numbers in each line that begins with `words`.
 fn numbers(text: &str, words: &str) -> Vec<Vec<u64>> {
     let of_line = |line: &str| -> Option<Vec<u64>> {
         let rest = line.strip_prefix(words)?.strip_prefix(' ')?;

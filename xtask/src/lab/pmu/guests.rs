@@ -14,8 +14,9 @@ use answers::Answers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The module, and the program that counts.
+/// Module that gives user mode access to the counters.
 const MODULE: &str = "pmu_user";
+/// Program that counts.
 const PROGRAM: &str = "pmu_programs";
 
 impl Extent {

@@ -213,7 +213,7 @@ fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Checks that the list of events contains this one with all its counters.
+/// Checks that the list of events contains `event` with all its counters.
 fn lists(event: &Placed, answer: &Answer) -> Result<(), String> {
     let mut places = event.places.clone();
     places.sort_unstable();

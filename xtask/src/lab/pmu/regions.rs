@@ -4,8 +4,9 @@
 use super::super::Question;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions per iteration; the next constant has the numbers of iterations.
+/// Instructions per iteration of the loop in `known regions`.
 const TURN: u64 = 2;
+/// Numbers of iterations for which the loop runs.
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
 /// The check fails if there are at least this many instructions around the loop: more than a call,

@@ -16,10 +16,11 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Documentation addresses (RFC 5737) and the discard port.
+/// Address of the sender, from a range reserved for documentation (RFC 5737).
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
+/// The discard port (RFC 863).
 const PORT: u16 = 9;
 
 /// Maximum time for which a child runs beyond the window. On a busy machine, processes start late.
@@ -156,8 +157,8 @@ impl Receiver {
         if line == wanted { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// Sends datagrams until the receiver has got one. The kernel may activate an interface up to a
-    /// second after it is brought up, and cannot answer ARP requests before.
+    /// Sends datagrams until the receiver has received one. The kernel may activate an interface up
+    /// to a second after it is brought up, and answers no ARP requests until then.
     fn reach(&mut self, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
         let mut is_reached = false;
         while !is_reached && Instant::now() < until {

@@ -8,8 +8,9 @@ use super::*;
 use linerate_record::stat::{HotFunction, HotSpots};
 
 const SOURCE: &str = "../stat/tests/sim/hot.c";
-/// Number of cache lines that `walk` misses, and number of steps of `compute`.
+/// Number of cache lines that `walk` misses.
 const MISSES: u64 = 20 * (1 << 20) / 64;
+/// Number of steps of `compute`.
 const STEPS: u64 = 1_000_000;
 
 /// Returns the path of the compiled program; `None`, after printing why, if it cannot be compiled
