@@ -44,6 +44,7 @@ struct Entry {
     #[serde(default)]
     replacement: String,
     /// Masked texts that must become equal to each other; the test of the rule.
+    #[cfg(test)]
     equal: Vec<String>,
 }
 

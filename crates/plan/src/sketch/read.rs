@@ -283,10 +283,11 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let times: Vec<f64> = times.or_else(cycles).unwrap_or_default();
     let ns: f64 = times.iter().sum();
     if ns <= 0.0 && (are_cpus || !counts("cpu_clock_ns").is_empty()) {
-        let reason = "the clocks of whole CPUs also run while the CPUs are idle: count the process \
+        let reason =
+            "the clocks of whole CPUs also run while the CPUs are idle: count the process \
                       (perf stat -p PID -e task-clock,...), or also count cycles and pass the core \
                       clock with --clock"
-            .to_owned();
+                .to_owned();
         return Err(NoSketch::Times { reason });
     }
     if ns <= 0.0 {
