@@ -9,6 +9,7 @@ mod accuracy;
 mod attack;
 mod book;
 mod bound;
+mod chase;
 mod ci;
 mod command;
 mod compare;
@@ -93,6 +94,9 @@ usage: cargo xtask COMMAND
   live [--rounds N] [--seed S] [--linerate FILE]
                 compare the forwarding rate of a live path with that of DPDK's testpmd, on the same
                 veth pairs, as root, and print a table
+  chase --lat-mem-rd FILE --multichase FILE [--rounds N] [--linerate FILE]
+                compare the latencies of `linerate memory` with those of lmbench and multichase, on
+                an idle and on a busy machine, and print a table
   overhead [--of why|profile] [--rounds N] [--seed S] [--linerate FILE]
                 measure the overhead of `linerate why`, perf and bpftrace on the programs that they
                 monitor, or of `linerate profile`, perf record and `linerate top`, and print a table
@@ -199,6 +203,10 @@ fn bench(words: &[&str]) -> Result<Task, String> {
         ["why", rest @ ..] => {
             let choice = why::choose(rest)?;
             Box::new(move || why::run(&choice))
+        }
+        ["chase", rest @ ..] => {
+            let choice = chase::choose(rest)?;
+            Box::new(move || chase::run(&choice))
         }
         ["overhead", rest @ ..] => {
             let choice = overhead::choose(rest)?;

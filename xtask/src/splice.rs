@@ -48,8 +48,8 @@ const SAME_EVERYWHERE: [&str; 5] = [
     "docs/results/netra/misses.md",
 ];
 
-/// Beginning of the rows whose counts are compared in tutorials: misses of the L1 data cache, which
-/// hardly differ between compilers.
+/// Prefix of the rows whose counts are compared in tutorials: L1 data cache misses, which hardly
+/// differ between compilers.
 const COMPARED: &str = "l1d_misses ";
 
 /// Beginnings of the rows that every machine has: the nearest memory level (the farthest is

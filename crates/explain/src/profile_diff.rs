@@ -90,8 +90,8 @@ fn notes(old: &ProfileReport, new: &ProfileReport, kernel: Kernel) -> Vec<String
              as a single entry, {WHOLE_KERNEL}"
         )),
         Kernel::LeftOut => notes.push(
-            "one of the profiles has no samples of the kernel: shares are relative to the samples \
-             in user mode"
+            "one of the profiles has no kernel samples, so shares are relative to the samples in \
+             user mode"
                 .to_owned(),
         ),
     }

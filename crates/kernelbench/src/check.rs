@@ -35,8 +35,9 @@ const GUARD: u8 = 0x3c;
 /// Initial sums to check.
 const SUMS: [u32; 3] = [0, 0x89ab_cdef, u32::MAX];
 
-/// Compares a routine with the specification and describes the first difference. `None` for a
-/// correct routine, and for a bound that should return a sum, because its sum is meaningless.
+/// Compares a routine with the specification and describes the first difference; `None` if there is
+/// none. A routine that is only a lower bound on the time is not compared where the specification
+/// requires a sum: it computes no meaningful one.
 pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
     let computes = routine.role() != Role::Bound;
     let copies_only = matches!(routine.kernel(), Kernel::Copy | Kernel::Fill);

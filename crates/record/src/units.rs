@@ -69,6 +69,12 @@ pub fn counted(number: u64, noun: &str) -> String {
     }
 }
 
+/// Formats a CPU time or quota in CPUs: `1 CPU`, `1.5 CPUs`.
+pub fn cpus(number: f64) -> String {
+    let text = three_digits(number);
+    if text == "1" { "1 CPU".to_owned() } else { format!("{text} CPUs") }
+}
+
 /// Formats a count with digits grouped in threes: `61,893`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -451,6 +457,7 @@ mod tests {
     fn one_of_a_thing_is_singular() {
         let all = [0, 1, 2].map(|number| counted(number, "packet"));
         assert_eq!(all, ["0 packets", "1 packet", "2 packets"]);
+        assert_eq!([1.0, 1.5, 0.0].map(cpus), ["1 CPU", "1.5 CPUs", "0 CPUs"]);
         assert_eq!(counted(2, "process"), "2 processes");
     }
 

@@ -296,8 +296,8 @@ impl Warning {
             }
             Self::CpuQuota { cpus, workers } => write!(
                 f,
-                "a CPU quota of {} CPUs throttled {}",
-                three_digits(*cpus),
+                "a quota of {} throttled {}",
+                crate::units::cpus(*cpus),
                 counted((*workers).into(), "worker")
             ),
             Self::SharedCore { cpus } => {
@@ -325,7 +325,8 @@ impl Warning {
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
-                write!(f, "{rejected} of {} in the input were skipped", counted(*of, "packet"))
+                let were = if *rejected == 1 { "was" } else { "were" };
+                write!(f, "{rejected} of {} in the input {were} skipped", counted(*of, "packet"))
             }
             Self::LeftOut { share, cause, packets, bytes, unread_from } => {
                 let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));

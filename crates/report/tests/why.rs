@@ -425,6 +425,27 @@ fn the_live_view_says_how_many_rows_it_leaves_out() {
     assert!(shown.contains("more threads") && shown.contains("+0x7cd00"), "{shown}");
 }
 
+#[test]
+fn the_live_view_counts_the_time_of_threads_that_ended() {
+    let mut observation = example().observation;
+    let head = |observation: &Observation| {
+        let view = TopView { lines: None, is_paused: false };
+        top(observation, &view, &PLAIN)[0].clone()
+    };
+    let cpus = |head: &str| -> f64 {
+        let (_, cpus) = head.split_once("s: ").unwrap();
+        cpus.split_once(" CPU").unwrap().0.parse().unwrap()
+    };
+    observation.ended_threads_cpus = Some(0.01);
+    let before = head(&observation);
+    assert!(!before.contains("ended"), "less than its error: {before}");
+    observation.ended_threads_cpus = Some(1.25);
+    observation.ended_children_cpus = Some(0.5);
+    let after = head(&observation);
+    assert!(after.contains("(1.25 in ended threads, 0.5 in ended child processes)"), "{after}");
+    assert!((cpus(&after) - cpus(&before) - 1.75).abs() < 0.01, "{before}\n{after}");
+}
+
 /// Returns a thread with these samples, all of them in a function of its name, that is on its CPU
 /// for this share of a window of a second.
 fn sampled_thread(model: &ThreadActivity, name: &str, samples: u64, share: f64) -> ThreadActivity {

@@ -67,7 +67,8 @@ struct Counts {
     no_udp_checksum: u64,
     en_route: u64,
     other_protocol: u64,
-    /// IPv6 packets with `l4 = false`, since IPv6 has no header checksum.
+    /// IPv6 packets that were not verified: with `l4 = false` there is nothing to verify, because
+    /// IPv6 has no header checksum.
     v6: u64,
 }
 

@@ -51,7 +51,7 @@ impl Routines {
         routines.expect("plain C runs everywhere")
     }
 
-    /// Returns the white paper's C checksum with the C library's copy; the paper calls this "Libc".
+    /// Returns the white paper's C checksum routine with the C library's `memcpy`: its set "Libc".
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
         let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
@@ -98,7 +98,7 @@ pub const STACK: &str = "stack";
 /// Name of the set without checksums, which gives an upper bound on the speedup.
 pub const OFF: &str = "off";
 
-/// A routine set to compare, and the component that computes the checksums.
+/// A set of routines to compare, and the component that computes its checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
     name: &'static str,

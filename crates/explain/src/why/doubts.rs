@@ -148,8 +148,8 @@ fn before_ip(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         format!(
             "Look for an XDP program (ip link show dev {interface}), a tc filter (tc -s filter \
-             show dev {interface} ingress) and an nft netdev chain (nft list ruleset); frames for \
-             other hosts (promiscuous mode, macvlan) are not lost"
+             show dev {interface} ingress) or an nft netdev chain (nft list ruleset). Frames for \
+             other hosts (promiscuous mode, macvlan) are counted too, but not lost."
         ),
     )
 }

@@ -113,7 +113,7 @@ impl Measure {
                 ("CPU time of child processes that ended / CPU time including them", "ratio")
             }
             Self::AsleepOnChildren => ("time asleep waiting for child processes", "ratio"),
-            Self::OutOfMemory => ("drops at the memory limit of all UDP sockets", "ratio"),
+            Self::OutOfMemory => ("drops at the system-wide UDP memory limit (udp_mem)", "ratio"),
             Self::AsleepOnSilent => ("time asleep waiting for a server that is silent", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on outgoing connections", "ratio"),
             Self::AsleepOnUnlisted => ("time asleep waiting on short-lived sockets", "ratio"),

@@ -17,8 +17,8 @@ pub(super) struct Sharers {
     /// Number of CPUs that share the cache with the most sharers. The working sets of all of them
     /// must fit in it together.
     pub(super) most: usize,
-    /// Number of CPUs that share the cache with the fewest sharers. Each of them gets the largest
-    /// part of a cache.
+    /// Number of CPUs that share the least-shared cache. Each of them gets more of its cache than
+    /// the other CPUs of theirs.
     pub(super) fewest: usize,
 }
 

@@ -188,9 +188,9 @@ pub struct SocketCounts {
     pub kind: SocketKind,
     /// Socket inode, as shown in /proc/PID/fd.
     pub inode: u64,
-    /// ID of the process that has the socket open. If several processes have a listening or UDP
-    /// socket open, the one that demands the most CPU time or, if none of them demands much, the
-    /// one that is idle the least.
+    /// ID of the process that has the socket open. If several processes share a listening or UDP
+    /// socket, the one with the highest CPU demand (running or waiting for a CPU) or, if none has
+    /// much, the one that waits the least for input.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,

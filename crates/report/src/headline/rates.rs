@@ -11,7 +11,7 @@ use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
-use linerate_record::units::{BitsPerSecond, Kpps, Nanos, three_digits};
+use linerate_record::units::{self, BitsPerSecond, Kpps, Nanos, three_digits};
 use linerate_record::{Body, Record};
 
 /// Maximum width, in columns, of the name of a candidate or change. Longer names are cut to leave
@@ -29,7 +29,7 @@ pub(super) fn held(record: &Record) -> Option<String> {
     let cpus = run.held(&record.provenance)?;
     let delivered = run.delivered_kpps().as_number();
     let delivered = delivered.map_or_else(|| "no rate".to_owned(), |kpps| Kpps(kpps).to_string());
-    Some(format!("CPU quota of {} CPUs: {delivered} delivered", three_digits(cpus)))
+    Some(format!("CPU quota of {}: {delivered} delivered", units::cpus(cpus)))
 }
 
 const NOT_REACHED: &str = "No packet reached the sink";

@@ -3,7 +3,7 @@
 
 use super::{Page, bars, load};
 use crate::value::{ABSENT, in_sentence, percent, reason, significant};
-use linerate_record::units::{Nanos, three_digits};
+use linerate_record::units::{self, Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
 
@@ -19,10 +19,7 @@ pub(super) fn block(page: &Page, all: bool) -> String {
         None => in_sentence(&noise.longest_us, "us", three_digits),
     };
     let quota = match noise.quota_cpus {
-        Some(cpus) => {
-            let cpus = significant(cpus);
-            format!(" with a CPU quota of {cpus} CPUs")
-        }
+        Some(cpus) => format!(" with a CPU quota of {}", units::cpus(cpus)),
         None => String::new(),
     };
     let text = format!(

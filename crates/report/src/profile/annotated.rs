@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A function by source line, and its instructions with the samples at each, under their source
-//! lines.
+//! A function broken down by source line, and each line's instructions with their samples.
 
 use super::{line, sampled};
 use crate::layout::{Grid, Paint, painted, stacked};

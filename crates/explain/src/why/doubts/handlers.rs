@@ -92,10 +92,10 @@ pub(in super::super) fn group_commit(facts: &Facts<'_>) -> Option<Doubt> {
             named(call),
             percent(syncing)
         ),
-        "Compare the rates without waiting for the disk: with asynchronous commits \
-         (synchronous_commit=off in PostgreSQL, innodb_flush_log_at_trx_commit=2 in MySQL, \
-         appendfsync everysec in Redis: a crash loses the last commits), or with the log on a \
-         faster disk; if the rate stays the same, look for a lock (user_lock)",
+        "Compare the rate with that of asynchronous commits (synchronous_commit=off in \
+         PostgreSQL, innodb_flush_log_at_trx_commit=2 in MySQL, appendfsync everysec in Redis; a \
+         crash then loses the last commits), or with that of a log on a faster disk. If it stays \
+         the same, look for a lock (user_lock)",
     )?;
     let doubt = doubt.with("request-handling threads asleep in futexes", waiting, "threads");
     Some(doubt.with("time in which a thread sleeps in a sync call", syncing, "ratio"))
@@ -166,7 +166,7 @@ fn stacks(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     }
 }
 
-/// Returns whether a thread sleeps in the middle of a request, and not for input.
+/// Returns whether a thread sleeps in the middle of a request, rather than waiting for input.
 fn in_middle(sleep: &&SleepTime) -> bool {
     matches!(wait_of(sleep), Wait::Thread | Wait::Timer | Wait::Other)
 }

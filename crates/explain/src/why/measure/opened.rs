@@ -69,11 +69,11 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
     all.is_some_and(|cost| cost.value >= MATTERS)
 }
 
-/// Returns the numbers of connections accepted in the network namespace, and of those closed
-/// without a reply and reset because data was unread or still arriving; `None` if the latter are
-/// few, or no socket listens. Connections that were opened in the namespace are left out: their own
-/// end may have reset them, as proxies do with those to servers and TLS clients with those that
-/// they close.
+/// Returns two numbers of connections in the network namespace: those accepted, and those closed
+/// without a reply and reset because data was unread or still arriving. Returns `None` if the
+/// latter are few, or if no socket listens. Connections opened from within the namespace are not
+/// counted, because their own end may have reset them: proxies reset connections to servers, and
+/// TLS clients those that they close.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     /// Minimum number of connections turned away per second, and per accepted connection.
     const PER_S: f64 = 5.0;

@@ -147,8 +147,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::AsleepOnUnlisted,
                 0.3,
-                "above that, the thread queries a server for each packet, so it is reading the \
-                 socket",
+                "above that, the thread sends a query to a server for each packet, so it does read \
+                 its receive socket",
             ),
         ],
         symptoms: 0,

@@ -119,8 +119,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::Unknown(CHILDREN_UNKNOWN),
         then_limited_by: Next::Is("the work that the child processes did"),
-        sentence: "{program} starts processes that end soon after, perhaps one per connection: \
-                   they use {children_cpus} CPUs, {children_share} of its CPU time.",
+        sentence: "{program} starts short-lived processes, perhaps one per connection: they use \
+                   {children_cpus} CPUs, {children_share} of the program's CPU time.",
         fix: KEEP_PROCESSES,
         workaround: Some(CHEAPER_START),
         wrong_if: "without the child processes, the rate rises by less than 10 %",
