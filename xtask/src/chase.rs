@@ -2,10 +2,10 @@
 //! `cargo xtask chase`: compares the latencies of `linerate memory` with those of two other pointer
 //! chasers, lmbench's lat_mem_rd and multichase, on an idle and on a busy machine.
 //!
-//! The programs take turns, in random order in each round; rounds without and with a busy process on
-//! each CPU alternate. All use base pages. Two columns of each chain size may be compared with each
-//! other: `linerate memory` in random order with lat_mem_rd, which leaves the page at each load, and
-//! in page-local order with multichase, which stays in 256 KiB as long as it can.
+//! The programs take turns, in random order in each round; rounds without and with a busy process
+//! on each CPU alternate. All use base pages. `linerate memory` in random order is comparable with
+//! lat_mem_rd, which leaves the page at each load; in page-local order, with multichase, which
+//! stays within 256 KiB as long as it can.
 
 use crate::command::{output, program, root};
 use linerate_record::random::Random;
@@ -265,8 +265,9 @@ mod tests {
     #[test]
     fn a_table_has_medians_ranges_and_dashes() {
         let sample = |ns, is_busy| Sample { tool: Tool::LatMemRd, size_kib: 16, is_busy, ns };
-        let samples = [sample(1.0, false), sample(3.0, false), sample(2.0, false)];
-        let text = page(&[&samples[..], &[sample(4.0, true)]].concat());
+        let idle = [1.0, 3.0, 2.0].map(|ns| sample(ns, false));
+        let samples: Vec<Sample> = idle.into_iter().chain([sample(4.0, true)]).collect();
+        let text = page(&samples);
         let row = "| 16 | lat_mem_rd -t | 2.00 (1.00 to 3.00) | 4.00 (4.00 to 4.00) | 2.00 |";
         assert!(text.contains(row), "{text}");
         assert!(text.contains("| 512 | multichase | - | - | - |"), "{text}");

@@ -8,8 +8,8 @@
 //!
 //! 1. Mask: each number, with its sign, becomes `0`.
 //! 2. Apply the page's rules, in the order of the file.
-//! 3. Split into words. A dash for a missing value counts as a number; other words without letters or
-//!    digits, such as bars, are dropped, and so are repeated numbers.
+//! 3. Split into words. A dash for a missing value counts as a number; other words without letters
+//!    or digits, such as bars, are dropped, and so are repeated numbers.
 //! 4. Compare the words one by one.
 
 use crate::command::{output, program};

@@ -181,7 +181,7 @@ fn a_process_per_connection_is_named() {
     let mut seen = forking(1.42, 120);
     assert_eq!(causes(&seen), [ChildProcesses]);
     let sentence = find(&seen, ChildProcesses).sentence;
-    assert!(sentence.contains("1.42 CPUs, 92 % of its CPU time"), "{sentence}");
+    assert!(sentence.contains("1.42 CPUs, 92 % of the program's CPU time"), "{sentence}");
     // The same on two CPUs that other programs use as well.
     seen.threads[0].time =
         thread("socat", 100, &[(Kernel, 0.13), (Waiting, 0.76), (Asleep, 0.11)]).time;

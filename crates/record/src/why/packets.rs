@@ -190,7 +190,7 @@ pub struct SocketCounts {
     pub inode: u64,
     /// ID of the process that has the socket open. If several processes share a listening or UDP
     /// socket, the one with the highest CPU demand (running or waiting for a CPU) or, if none has
-    /// much, the one that waits the least for input.
+    /// much, the one that spends the least time waiting for input.
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
