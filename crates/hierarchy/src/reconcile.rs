@@ -88,7 +88,8 @@ pub fn reconcile(
         }
     }
     let mut doubts = Vec::new();
-    if caches.is_empty() && !stated.is_empty() {
+    // A single latency may be that of any level.
+    if caches.is_empty() {
         doubts.extend(last.is_some().then(|| no_step(longest)));
         let found = FoundLevels { levels: Vec::new(), unresolved: found.unresolved };
         return Reconciled { found, names: Vec::new(), doubts };
@@ -181,8 +182,9 @@ fn no_step(longest: u64) -> Unresolved {
         from_bytes: 0,
         to_bytes: longest,
         cause: "too_noisy".to_owned(),
-        sentence: "no step stands out from the variation between passes: other programs use this \
-                   CPU and its caches; measure again on an idle machine"
+        sentence: "the latency shows no step that stands out from its variation, so it is not \
+                   known which level it belongs to; if other programs run, measure again on an \
+                   idle machine"
             .to_owned(),
     }
 }

@@ -52,8 +52,10 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
         let told = predicted(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
-        let ok =
-            distinct(&more) && is_within_measured(&more, points) && better(&losses, &told, worth);
+        let ok = distinct(&more)
+            && is_within_measured(&more, points)
+            && better(&losses, &told, worth)
+            && stands_out(samples, &more);
         if !ok {
             continue;
         }
@@ -158,6 +160,38 @@ fn distinct(fit: &Fit) -> bool {
 fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
+}
+
+/// Minimum number of standard deviations by which the times above a step exceed those below it, by
+/// ranks (Mann-Whitney). The search tries some thousand pairs of positions: in 600 curves of pure
+/// noise (3, 5 and 8 passes; uniform, log-uniform and heavy-tailed), it reached at most 3.5. Steps
+/// of curves recorded on busy machines have 4.8 and more.
+const STANDS_OUT: f64 = 4.2;
+
+/// Returns whether the times on both sides of every step differ by more than chance. The held-out
+/// pass does not show this by itself: the positions were found with it, too.
+fn stands_out(samples: &[Sample], fit: &Fit) -> bool {
+    let ends: Vec<f64> = fit.steps.iter().map(Step::half).chain([f64::INFINITY]).collect();
+    let times = |from: f64, to: f64| -> Vec<f64> {
+        let within = |sample: &&Sample| (from..to).contains(&(sample.bytes as f64).ln());
+        samples.iter().filter(within).flat_map(|sample| sample.passes.iter().copied()).collect()
+    };
+    let mut from = f64::NEG_INFINITY;
+    ends.windows(2).all(|pair| {
+        let (below, above) = (times(from, pair[0]), times(pair[0], pair[1]));
+        from = pair[0];
+        excess(&below, &above) >= STANDS_OUT
+    })
+}
+
+/// Returns by how many standard deviations `above` exceeds `below` in the Mann-Whitney test, whose
+/// statistic is the number of pairs in which the one from `above` is larger.
+fn excess(below: &[f64], above: &[f64]) -> f64 {
+    let of_one = |x: f64| below.iter().map(|y| f64::from(x > *y) + f64::from(x >= *y)).sum::<f64>();
+    let pairs = above.iter().map(|x| of_one(*x) / 2.0).sum::<f64>();
+    let (n, m) = (below.len() as f64, above.len() as f64);
+    let sd = (n * m * (n + m + 1.0) / 12.0).sqrt();
+    if sd > 0.0 { (pairs - n * m / 2.0) / sd } else { 0.0 }
 }
 
 /// Returns whether the second fit predicts better than the first, in total and for most passes.
