@@ -101,7 +101,7 @@ pub(crate) fn choose(
         (&of_tunnel, format!("packets through {tunnel}")),
         (&of_written, format!("packets written to {tunnel}")),
         (&of_read, format!("packets read from {tunnel}")),
-        (&of_udp, "UDP datagrams in its network namespace".to_owned()),
+        (&of_udp, PacketCount::DATAGRAMS.to_owned()),
     ];
     let best = || {
         let counted =

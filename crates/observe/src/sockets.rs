@@ -401,7 +401,8 @@ impl Sockets {
         let inode = u64::from(socket.inode);
         if !self.owners.contains_key(&inode) && !self.is_all {
             if socket.protocol == InetProtocol::Udp {
-                self.neighbours.take(inode, self.walks);
+                let place = socket.remote.port().eq(&0).then_some(socket.local);
+                self.neighbours.take(inode, self.walks, place);
             }
             return;
         }

@@ -347,6 +347,9 @@ impl PacketCount {
     /// the payload, without headers.
     pub const CONNECTIONS: &str = "segments received and sent on its TCP connections";
 
+    /// Name of the counter of the UDP datagrams of a network namespace.
+    pub const DATAGRAMS: &str = "UDP datagrams in its network namespace";
+
     /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
     /// bytes or packets were not counted.
     pub fn frame_bytes(&self) -> Option<f64> {

@@ -168,7 +168,13 @@ pub(super) fn share_of_thread(facts: &Facts<'_>, thread: &ThreadActivity) -> Opt
 /// Returns the purpose of most of the system calls that neither pass packets nor wait for them;
 /// `None` if calls were not counted, or there are none of a known purpose.
 pub(super) fn most_others(facts: &Facts<'_>) -> Option<Called> {
-    let all = all(facts)?;
+    others(facts).first().copied()
+}
+
+/// Returns the purposes of the system calls that neither pass packets nor wait for them, the most
+/// frequent first; empty if calls were not counted, or there are none of a known purpose.
+pub(super) fn others(facts: &Facts<'_>) -> Vec<Called> {
+    let Some(all) = all(facts) else { return Vec::new() };
     let of_purpose = |purpose: &'static Purpose| {
         let times = purpose.counted.iter().map(|name| count(facts, name)).sum::<u64>();
         let with = purpose.with.iter().map(|name| count(facts, name).min(times)).sum::<u64>();
@@ -176,8 +182,10 @@ pub(super) fn most_others(facts: &Facts<'_>) -> Option<Called> {
         let share = (calls as f64 / all as f64).min(1.0);
         Called { purpose, times, calls, share }
     };
-    let called = PURPOSES.iter().map(of_purpose).max_by_key(|called| called.calls)?;
-    (called.calls > 0).then_some(called)
+    let mut called: Vec<Called> = PURPOSES.iter().map(of_purpose).collect();
+    called.retain(|called| called.calls > 0);
+    called.sort_by_key(|called| std::cmp::Reverse(called.calls));
+    called
 }
 
 /// Returns the fraction of a thread's system calls that receive, send or wait for packets; `None`

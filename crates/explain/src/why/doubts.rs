@@ -14,6 +14,7 @@ mod limits;
 mod rejected;
 mod replies;
 mod segments;
+mod shadowed;
 mod split;
 mod unseen;
 
@@ -81,6 +82,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| filtered::by_rules(facts))
         .or_else(|| vanished(facts))
         .or_else(|| rejected::at_ports(facts))
+        .or_else(|| shadowed::by_port(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
         .or_else(|| segments::resent(facts))

@@ -202,10 +202,20 @@ pub(super) fn dropped_by_receivers(facts: &Facts<'_>) -> Option<u64> {
 /// connection is added by another packet at the same time (two DNS queries from one port) counts as
 /// a failed insertion, and also as dropped if it cannot be assigned to that connection
 /// (nf_ct_resolve_clash).
+///
+/// Since Linux 5.15, packets of new connections are also dropped if too many connections have the
+/// same hash; these are in both bounds.
 pub(super) fn table_full(facts: &Facts<'_>) -> Option<[u64; 2]> {
-    let clashes = facts.protocol("Conntrack.insert_failed")?;
+    let long_chains = long_chains(facts)?;
+    let clashes = facts.protocol("Conntrack.insert_failed")?.saturating_sub(long_chains);
     let drops = facts.protocol("Conntrack.drop")?;
-    Some([drops.saturating_sub(clashes), drops])
+    Some([drops.saturating_sub(clashes), drops].map(|count| count + long_chains))
+}
+
+/// Returns the number of packets of new connections that were dropped because too many connections
+/// had the same hash in the connection tracking table; `None` if its counters were not read.
+pub(super) fn long_chains(facts: &Facts<'_>) -> Option<u64> {
+    facts.protocol("Conntrack.chainlength")
 }
 
 /// Datagrams that arrive in fragments.

@@ -26,6 +26,7 @@ use super::waits::{self, Wait, longest_in};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
 use linerate_record::why::{InterfaceCounts, QdiscCounts, ThreadActivity};
+pub(super) use losses::conntrack_fix;
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {

@@ -199,6 +199,7 @@ pub(crate) fn socket(kind: SocketKind, local: &str, remote: Option<&str>) -> Soc
         send_queue_mean: 0.0,
         send_buffer: Some(212_992),
         drops: None,
+        port_sharers: None,
         tcp: None,
     }
 }

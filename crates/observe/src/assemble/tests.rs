@@ -46,6 +46,7 @@ fn acknowledgements_that_are_dropped_on_purpose_are_no_drops() {
         send_queue_mean: 0.0,
         send_buffer: None,
         drops: Some(drops),
+        port_sharers: None,
         tcp: None,
     };
     let mut sockets = vec![listening(100), listening(30)];

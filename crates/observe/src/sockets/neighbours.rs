@@ -9,6 +9,7 @@ use crate::procfs::task::SchedStat;
 use crate::target::all_pids;
 use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 /// Lower bound on the CPU time to receive or send a datagram: a tenth of the measured time.
 const DATAGRAM_NS: u64 = 100;
@@ -32,6 +33,8 @@ pub(crate) struct Neighbours {
     /// Sockets that may still turn out to belong to the program, with the number of searches of the
     /// program's descriptors before they were first listed.
     unsure: BTreeMap<u64, u32>,
+    /// Local addresses of unconnected sockets.
+    places: BTreeMap<u64, SocketAddr>,
     /// Number of unsure sockets that turned out to be the program's.
     claimed: u64,
     is_begun: bool,
@@ -52,8 +55,12 @@ struct Owner {
 
 impl Neighbours {
     /// Adds a listed UDP socket that does not belong to the program as far as is known after
-    /// `walks` searches of the program's descriptors. The program may have opened it since.
-    pub(super) fn take(&mut self, inode: u64, walks: u32) {
+    /// `walks` searches of the program's descriptors. The program may have opened it since. `place`
+    /// is its local address; `None` if it is connected.
+    pub(super) fn take(&mut self, inode: u64, walks: u32, place: Option<SocketAddr>) {
+        if let Some(place) = place {
+            self.places.insert(inode, place);
+        }
         if !self.is_begun {
             self.inodes.insert(inode);
         }
@@ -73,6 +80,19 @@ impl Neighbours {
             }
             _ => {}
         }
+    }
+
+    /// Returns the number of unconnected sockets with the port of `own` and its address, or an
+    /// unspecified address on either side.
+    pub(super) fn sharers(&self, own: SocketAddr) -> u32 {
+        let shares = |(inode, other): &(&u64, &SocketAddr)| {
+            let is_any = own.ip().is_unspecified() || other.ip().is_unspecified();
+            self.inodes.contains(inode)
+                && own.port() == other.port()
+                && own.is_ipv4() == other.is_ipv4()
+                && (is_any || own.ip() == other.ip())
+        };
+        self.places.iter().filter(shares).count() as u32
     }
 
     /// Removes a socket that belongs to the program.
@@ -132,6 +152,7 @@ impl Neighbours {
         if lists.iter().all(|list| !list.is_empty()) {
             let is_open = |inode: &u64| lists.iter().any(|list| list.contains(inode));
             self.inodes.retain(is_open);
+            self.places.retain(|inode, _| is_open(inode));
             self.unknown.retain(is_open);
             self.unsure.retain(|inode, _| is_open(inode));
             self.owners.values_mut().for_each(|owner| owner.sockets.retain(is_open));
@@ -195,11 +216,29 @@ mod tests {
     }
 
     #[test]
+    fn sockets_of_the_same_port_and_address_share_it() {
+        let mut neighbours = Neighbours::default();
+        let place = |text: &str| text.parse::<SocketAddr>().unwrap();
+        for (inode, at) in [(1, "0.0.0.0:53"), (2, "10.0.0.1:53"), (3, "10.0.0.2:53")] {
+            neighbours.take(inode, 1, Some(place(at)));
+        }
+        neighbours.take(4, 1, Some(place("[::]:53")));
+        neighbours.take(5, 1, Some(place("0.0.0.0:54")));
+        let sharers = |at: &str| neighbours.sharers(place(at));
+        assert_eq!(
+            ["0.0.0.0:53", "10.0.0.1:53", "[::1]:53", "0.0.0.0:55"].map(sharers),
+            [3, 2, 1, 0]
+        );
+        neighbours.leave_out(1);
+        assert_eq!(neighbours.sharers(place("10.0.0.1:53")), 1);
+    }
+
+    #[test]
     fn a_neighbour_is_idle_as_long_as_it_does_not_run() {
         let (folder, root) = root();
         let mut neighbours = Neighbours::default();
         assert!(neighbours.are_idle(&root, 0), "without neighbours");
-        neighbours.take(5, 1);
+        neighbours.take(5, 1, None);
         assert!(!neighbours.are_idle(&root, 1_000_000), "not looked up yet");
         neighbours.begin(&root, 100);
         assert!(neighbours.are_idle(&root, 0));
@@ -208,7 +247,7 @@ mod tests {
         assert!(!neighbours.are_idle(&root, 10_000) && neighbours.are_idle(&root, 100_000));
         neighbours.begin_window(&root);
         assert!(neighbours.are_idle(&root, 0));
-        neighbours.take(6, 1);
+        neighbours.take(6, 1, None);
         assert!(!neighbours.are_idle(&root, 1_000_000), "a socket opened since");
     }
 
@@ -217,7 +256,7 @@ mod tests {
         let (folder, root) = root();
         let begun = |inode, most| {
             let mut neighbours = Neighbours::default();
-            neighbours.take(inode, 1);
+            neighbours.take(inode, 1, None);
             neighbours.begin(&root, most);
             neighbours
         };
@@ -234,18 +273,18 @@ mod tests {
         let mut neighbours = Neighbours::default();
         neighbours.begin(&root, 100);
         // Listed before the search that finds it.
-        neighbours.take(8, 1);
+        neighbours.take(8, 1, None);
         assert!(!neighbours.are_idle(&root, 0), "it may be another program's");
         neighbours.leave_out(8);
         assert!(neighbours.are_idle(&root, 0));
         // Closed before the next search.
-        neighbours.take(9, 2);
+        neighbours.take(9, 2, None);
         assert!(neighbours.are_idle(&root, 0));
         // Not found by a search.
-        neighbours.take(10, 2);
-        neighbours.take(10, 2);
+        neighbours.take(10, 2, None);
+        neighbours.take(10, 2, None);
         assert!(neighbours.are_idle(&root, 0));
-        neighbours.take(10, 3);
+        neighbours.take(10, 3, None);
         assert!(!neighbours.are_idle(&root, 1_000_000));
     }
 
@@ -253,10 +292,10 @@ mod tests {
     fn sockets_that_were_closed_are_forgotten() {
         let (folder, root) = root();
         let mut neighbours = Neighbours::default();
-        neighbours.take(5, 1);
+        neighbours.take(5, 1, None);
         neighbours.begin(&root, 100);
         // Another program's socket for one exchange.
-        neighbours.take(6, 1);
+        neighbours.take(6, 1, None);
         neighbours.note_list(BTreeSet::from([5, 6]));
         assert!(!neighbours.needs_list());
         neighbours.begin_window(&root);
@@ -281,7 +320,7 @@ mod tests {
         let (folder, root) = root();
         let mut neighbours = Neighbours::default();
         // The program opened it after its descriptors were searched.
-        neighbours.take(5, 1);
+        neighbours.take(5, 1, None);
         neighbours.begin(&root, 100);
         run(folder.path(), 1_000_000);
         assert!(!neighbours.are_idle(&root, 0));

@@ -162,6 +162,7 @@ impl Watched {
             send_queue_mean: mean(self.sent),
             send_buffer: None,
             drops: None,
+            port_sharers: None,
             tcp: None,
         }
     }

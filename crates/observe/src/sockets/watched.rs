@@ -343,6 +343,7 @@ impl Watched {
             send_buffer: memory.map(|memory| memory.send_buffer.into()),
             // Only a ring's own program can read its drop counter.
             drops: self.reported_drops(),
+            port_sharers: None,
             tcp: has_tcp.then(|| self.tcp()),
         }
     }

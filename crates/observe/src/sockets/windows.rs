@@ -82,6 +82,10 @@ impl Sockets {
         };
         let moved = self.watched.iter().filter(|(_, watched)| moved(watched));
         let mut found: Vec<SocketCounts> = moved.map(counts).collect();
+        for socket in found.iter_mut().filter(|one| one.kind == SocketKind::Udp) {
+            let local = socket.remote.is_none().then(|| socket.local.parse().ok()).flatten();
+            socket.port_sharers = local.map(|local| self.neighbours.sharers(local));
+        }
         found.extend(self.unix.finish(owners, peers));
         self.watched.forget_closed();
         self.watched.begin_window();

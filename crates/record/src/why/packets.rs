@@ -220,6 +220,11 @@ pub struct SocketCounts {
     pub send_buffer: Option<u64>,
     /// Packets dropped because the receive buffer was full; `null` if unreadable.
     pub drops: Option<u64>,
+    /// Number of UDP sockets of other programs in the network namespace that are bound to the same
+    /// port and to the same or to any address, so that they may get this socket's datagrams; `null`
+    /// for other sockets, and in older records.
+    #[serde(default)]
+    pub port_sharers: Option<u32>,
     /// The socket's TCP_INFO; `null` for other protocols, and if unreadable.
     pub tcp: Option<TcpCounts>,
 }

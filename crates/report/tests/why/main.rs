@@ -121,6 +121,7 @@ fn packet_socket() -> SocketCounts {
         send_queue_mean: 0.0,
         send_buffer: None,
         drops: None,
+        port_sharers: None,
         tcp: None,
     }
 }
@@ -337,6 +338,7 @@ fn many_connections_take_few_rows_and_losses_come_first() {
         local: local.to_owned(),
         remote: remote.map(str::to_owned),
         drops: Some(drops),
+        port_sharers: None,
         ..packet_socket()
     };
     let clients = (0..300).map(|n| socket("10.0.0.1:80", Some(&format!("10.0.0.2:{n}")), 0));

@@ -7,7 +7,7 @@ use super::super::facts::{Facts, Subject};
 use super::super::losses::{is_much, table_full, vanished};
 use super::super::measure::Measure as M;
 use super::super::rules::{OWN, rules};
-use super::super::words::percent;
+use super::super::words::{conntrack_fix, percent};
 use super::Doubt;
 use linerate_record::units::grouped;
 use linerate_record::why::{Cause, SocketKind};
@@ -22,21 +22,23 @@ pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
     let by_filter = facts.protocol("TcpExt.IPReversePathFilter").unwrap_or(0);
     let by_table = table_full(facts).map_or(0, |[least, _]| least);
     let lost = facts.ledger.lost().unwrap_or(0);
-    let (dropped, what, rule) = match by_filter >= by_table {
-        true => (by_filter, "the reverse path filter", Cause::ReversePathFilter),
-        false => (by_table, "the full connection tracking table", Cause::ConntrackFull),
+    let (dropped, what, fix) = match by_filter >= by_table {
+        true => {
+            let rule = rules().find(|one| one.cause == Cause::ReversePathFilter)?;
+            (by_filter, "the reverse path filter", rule.fix)
+        }
+        false => (by_table, "the connection tracking table", conntrack_fix(facts)),
     };
     if dropped == 0 || 2 * dropped < lost {
         return None;
     }
-    let rule = rules().find(|one| one.cause == rule)?;
     Doubt::new(
         format!(
             "Cannot tell whether {} packets that {what} of the network namespace dropped were \
              meant for the program, which received less than 1 % of the packets there.",
             grouped(dropped)
         ),
-        format!("If they were, {}{}", rule.fix[..1].to_lowercase(), &rule.fix[1..]),
+        format!("If they were, {}{}", fix[..1].to_lowercase(), &fix[1..]),
     )
 }
 

@@ -87,7 +87,10 @@ pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
         return is_many(facts, aborted, accepted, PER_S, SHARE).then_some((accepted, aborted));
     }
     let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
-    let aborted = aborted.saturating_sub(opened);
+    let aborted = match are_empty(facts) {
+        true => aborted.min(accepted),
+        false => aborted.saturating_sub(opened),
+    };
     let is_many = is_many(facts, aborted, accepted, PER_S, SHARE);
     (is_many && !were_served(facts)).then_some((accepted, aborted))
 }
@@ -112,6 +115,22 @@ fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
     let each = sent.map(|sent| sent as f64 / accepted as f64);
     let most = if were_served(facts) { UNSERVED } else { SOME_SERVED };
     opened < accepted || each.is_none_or(|each| each > most)
+}
+
+/// Returns whether nearly all accepted connections that were seen, but ended within the window,
+/// carried no data: clients send their request right after the handshake, so connections on which
+/// the program replies have at least received one.
+fn are_empty(facts: &Facts<'_>) -> bool {
+    /// Minimum number of connections, and minimum fraction of them without data.
+    const FEW: usize = 10;
+    const MOST: f64 = 0.8;
+    let most = facts.observation.sockets.iter().filter_map(|one| one.reads).max();
+    let is_brief = |one: &&SocketCounts| one.reads < most && is_accepted(facts, one);
+    let tcps = facts.observation.sockets.iter().filter(is_brief).filter_map(|it| it.tcp.as_ref());
+    let empty: Vec<bool> =
+        tcps.map(|tcp| tcp.bytes_received == 0 && tcp.bytes_acked == 0).collect();
+    let count = empty.iter().filter(|is_empty| **is_empty).count();
+    empty.len() >= FEW && count as f64 >= MOST * empty.len() as f64
 }
 
 /// Returns whether most accepted connections that were seen, but ended within the window, sent a

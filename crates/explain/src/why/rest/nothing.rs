@@ -11,7 +11,7 @@ use super::datagrams::by_receivers;
 use super::{full_link, limit_reached, polls, seen, sends_less};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, grouped, three_digits};
-use linerate_record::why::{Cause, Gain, SocketCounts, SocketKind, WhyFinding};
+use linerate_record::why::{Cause, Gain, PacketCount, SocketCounts, SocketKind, WhyFinding};
 use linerate_record::{Figure, Tier};
 
 /// Returns the finding that nothing is wrong: the limit is the offered load, the peer, or a
@@ -77,6 +77,7 @@ pub(super) fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
             + &left
             + &elsewhere(facts)
             + &by_receivers(facts)
+            + &unanswered_datagrams(facts)
             + &change(&observation.packets_per_s),
         evidence: seen(facts),
         gain: Gain { percent, then_limited_by: Some(limit.to_owned()) },
@@ -246,6 +247,34 @@ fn silent(facts: &Facts<'_>) -> String {
              since: long polls, or requests still waiting for a reply."
         ),
     }
+}
+
+/// Returns a sentence about a program that answers only part of its datagrams, although this may be
+/// intended; empty if it answers nearly all or hardly any of them, or if the datagrams of its
+/// network namespace are not its own.
+fn unanswered_datagrams(facts: &Facts<'_>) -> String {
+    /// Range of the number of datagrams sent per datagram received.
+    const PART: std::ops::Range<f64> = 0.05..0.9;
+    /// Minimum number of datagrams received per second.
+    const PER_S: f64 = 10.0;
+    let counter = facts.observation.packets.as_ref().map(|one| one.counter.as_str());
+    let [received, sent] = ["InDatagrams", "OutDatagrams"].map(|name| facts.datagrams(name));
+    let (Some(PacketCount::DATAGRAMS), Some(received), Some(sent)) = (counter, received, sent)
+    else {
+        return String::new();
+    };
+    let part = sent as f64 / received.max(1) as f64;
+    let is_serving = |one: &SocketCounts| one.kind == SocketKind::Udp && one.remote.is_none();
+    let is_much = received as f64 >= PER_S * facts.elapsed();
+    if !facts.observation.sockets.iter().any(is_serving) || !is_much || !PART.contains(&part) {
+        return String::new();
+    }
+    let pid = facts.observation.watched.pids.first().copied().unwrap_or(0);
+    format!(
+        " It sent {} % as many datagrams as it received; if it should answer each of them, look \
+         for calls that fail (strace -f -Z -e trace=network -p {pid}).",
+        percent(part)
+    )
 }
 
 /// Returns a sentence about packets that firewall rules dropped elsewhere, such as on a bridge to

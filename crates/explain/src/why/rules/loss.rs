@@ -270,18 +270,16 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::LossPerhapsRecovered(M::ConntrackLoss),
         then_limited_by: Next::Is("the offered load"),
-        sentence: "The connection tracking table in the network namespace of {program} is full: \
-                   {conntrack_lost} packets of new connections were dropped.",
-        fix: "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft \
-              rule with notrack in a raw prerouting chain)",
+        sentence: "The connection tracking table in the network namespace of {program} \
+                   {conntrack_state}: {conntrack_lost} packets of new connections were dropped.",
+        fix: "{conntrack_fix}",
         workaround: Some(
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "net.netfilter.nf_conntrack_count is far below nf_conntrack_max, or, with a \
-                   larger table, `drop` in `conntrack -S` still grows faster than \
-                   `insert_failed`",
-        measure: "`drop` and `insert_failed` in `conntrack -S`",
+        wrong_if: "with a larger table, `drop` in `conntrack -S` still grows faster than \
+                   `insert_failed`, or `chaintoolong` still grows",
+        measure: "`drop`, `insert_failed` and `chaintoolong` in `conntrack -S`",
     },
     Rule {
         cause: Cause::ReversePathFilter,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts about work that packets do not need.
 
-use super::super::called::{Called, most_others, share_of_packets};
+use super::super::called::{Called, most_others, others, share_of_packets};
 use super::super::facts::{Facts, Subject};
 use super::super::kernel_parts;
 use super::super::measure::Measure as M;
@@ -97,13 +97,17 @@ fn other_calls_too(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String>
     /// Minimum fraction of the calls.
     const MATTERS: f64 = 0.1;
     let of_packets = share_of_packets(facts, thread).filter(|share| *share < 1.0 - MATTERS)?;
-    let named = most_others(facts).filter(|called| called.share >= MATTERS).map(|called| {
-        format!("; the program also {}{}", called.purpose.does, per_packet(facts, called))
-    });
+    let others = others(facts).into_iter().filter(|called| called.share >= MATTERS);
+    let others =
+        others.map(|called| format!("{}{}", called.purpose.does, per_packet(facts, called)));
+    let others: Vec<String> = others.collect();
+    let named = match others.is_empty() {
+        true => String::new(),
+        false => format!("; the program also {}", others.join(", and ")),
+    };
     Some(format!(
-        " Batches can save only {} % of these calls: the others do not pass packets{}.",
-        percent(of_packets),
-        named.unwrap_or_default()
+        " Batches can save only {} % of these calls: the others do not pass packets{named}.",
+        percent(of_packets)
     ))
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::facts::{Facts, Subject};
 use super::super::losses::{
-    Fragmented, bad_checksums, discarded, fragmented, table_full, vanished,
+    Fragmented, bad_checksums, discarded, fragmented, long_chains, table_full, vanished,
 };
 use super::super::measure::Measure;
 use linerate_record::units::{grouped, three_digits};
@@ -14,6 +14,8 @@ pub(super) const NAMES: &[&str] = &[
     "firewall_lost",
     "discarded_lost",
     "conntrack_lost",
+    "conntrack_state",
+    "conntrack_fix",
     "reverse_path_lost",
     "bad_checksums",
     "reassembly_fails",
@@ -29,6 +31,11 @@ pub(super) fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
         "firewall_lost" => grouped(vanished(facts)?.by_firewall?),
         "discarded_lost" => grouped(discarded(facts)?.by_firewall?),
         "conntrack_lost" => grouped(table_full(facts)?[0]),
+        "conntrack_state" => match has_long_chains(facts) {
+            true => "has too few buckets for its entries".to_owned(),
+            false => "is full".to_owned(),
+        },
+        "conntrack_fix" => conntrack_fix(facts).to_owned(),
         "reverse_path_lost" => grouped(facts.protocol("TcpExt.IPReversePathFilter")?),
         "bad_checksums" => grouped(bad_checksums(facts)?.0),
         "reassembly_fails" => grouped(fragmented(facts)?.failures),
@@ -73,6 +80,28 @@ fn per_packet(facts: &Facts<'_>) -> String {
 /// Returns whether most reassembly failures are due to fragments that did not arrive in time.
 fn are_lost(of: &Fragmented) -> bool {
     2 * of.late >= of.failures
+}
+
+/// Returns whether most of the drops by the connection tracking table are due to long hash chains,
+/// not to the limit on its entries.
+fn has_long_chains(facts: &Facts<'_>) -> bool {
+    let chains = long_chains(facts).unwrap_or(0);
+    chains > 0 && table_full(facts).is_some_and(|[least, _]| 2 * chains >= least)
+}
+
+/// Returns how to keep the connection tracking table from dropping packets.
+pub(in super::super) fn conntrack_fix(facts: &Facts<'_>) -> &'static str {
+    match has_long_chains(facts) {
+        true => {
+            "Raise net.netfilter.nf_conntrack_buckets (a power of two, about the number of entries \
+             in net.netfilter.nf_conntrack_count), or exempt the traffic from tracking (an nft rule \
+             with notrack in a raw prerouting chain)"
+        }
+        false => {
+            "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft rule \
+             with notrack in a raw prerouting chain)"
+        }
+    }
 }
 
 fn reason(of: &Fragmented) -> &'static str {
