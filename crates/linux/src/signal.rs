@@ -19,6 +19,8 @@ pub const TERMINATE: i32 = libc::SIGTERM;
 pub const HANG_UP: i32 = libc::SIGHUP;
 /// SIGQUIT, sent by Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
+/// SIGKILL, which ends a process without its consent.
+pub const KILL: i32 = libc::SIGKILL;
 
 /// The signals that request termination: SIGINT, SIGTERM, SIGHUP and SIGQUIT.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
