@@ -271,10 +271,10 @@ fn measure(
     Ok(Row { name: poller.name, truth, found, perf })
 }
 
-/// Ends the poller with SIGINT, on which `linerate run` prints its record; waits for up to 10 s.
+/// Ends the poller with SIGTERM, on which `linerate run` prints its record; waits for up to 10 s.
 fn end(scene: &mut Scene) {
     let Some(poller) = &mut scene.poller else { return };
-    let _ = Command::new("kill").args(["-INT", &poller.id().to_string()]).status();
+    let _ = Command::new("kill").args(["-TERM", &poller.id().to_string()]).status();
     for _ in 0..100 {
         if poller.try_wait().is_ok_and(|status| status.is_some()) {
             break;

@@ -26,6 +26,7 @@ use linerate_trial::Watch;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const AFTER: &str = "\
@@ -236,7 +237,9 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     let mut simulation = Ok(());
     if let Some((sim, caches)) = simulator {
         progress.step("simulating");
-        match simulated(args, &sim, &caches) {
+        // Ctrl-C that ended the sampling does not end the simulation as well.
+        let stop = (!stop.load(Ordering::Relaxed)).then_some(stop);
+        match simulated(args, &sim, &caches, stop) {
             Ok(run) => report.simulated = Some(run),
             Err(failure) => simulation = Err(failure),
         }
@@ -280,11 +283,16 @@ fn simulator() -> Result<(Sim, Geometry), Failure> {
     Ok((sim, Geometry::this_machine().map_err(Failure::new)?))
 }
 
-/// Simulates the command.
-fn simulated(args: &ProfileArgs, sim: &Sim, caches: &Geometry) -> Result<SimulatedRun, Failure> {
+/// Simulates the command until it ends, its time is over or `stop` is set.
+fn simulated(
+    args: &ProfileArgs,
+    sim: &Sim,
+    caches: &Geometry,
+    stop: Option<&AtomicBool>,
+) -> Result<SimulatedRun, Failure> {
     let limit = 4.0 * args.time.unwrap_or(WINDOW_S) + 10.0;
     let limit = Duration::from_secs_f64(limit);
-    sim.functions(&args.command, caches, limit).map_err(Failure::new)
+    sim.functions(&args.command, caches, limit, stop).map_err(Failure::new)
 }
 
 fn options(args: &ProfileArgs) -> Options {

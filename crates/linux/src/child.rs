@@ -11,6 +11,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A child waiting to be released. If dropped, the child is killed without running the command.
@@ -28,6 +29,8 @@ pub struct Child {
     /// A pidfd, readable once the child has ended; `None` if pidfd_open(2) is missing (before Linux
     /// 5.3) or forbidden.
     watch: Option<OwnedFd>,
+    /// How the child ended, once it has been waited for.
+    ended: Option<Ended>,
 }
 
 /// A child's exit status, and its resource usage, including that of children it has waited for.
@@ -76,8 +79,8 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
 }
 
 /// Like [`fork_held`], but makes the child a process group leader, so that it can be terminated
-/// along with everything it starts ([`signal_group`]). If the child's stdin is a terminal, it is
-/// replaced by /dev/null, because a background process group is stopped when it reads from a
+/// along with everything it starts ([`Child::end_group`]). If the child's stdin is a terminal, it
+/// is replaced by /dev/null, because a background process group is stopped when it reads from a
 /// terminal.
 ///
 /// # Errors
@@ -127,7 +130,7 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
             unsafe { wait_and_exec(&gate_out, &verdict_in, &argv) }
         }
         pid => Ok(Held {
-            child: Child { pid: pid as u32, watch: open_watch(pid) },
+            child: Child { pid: pid as u32, watch: open_watch(pid), ended: None },
             gate: Some(gate_in),
             verdict: verdict_out,
         }),
@@ -197,6 +200,10 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
 /// Polling interval for a process without a pidfd, and thus the maximum delay in detecting its
 /// exit.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// Maximum time between checks for signals. Checking is needed because a signal that arrives just
+/// before this thread blocks does not wake it.
+pub const GLANCE: Duration = Duration::from_millis(100);
 
 /// Waits until `watch` is readable, a signal arrives or `at_most` has passed. Without a descriptor,
 /// waits for at most [`LOOK`]. Returns whether `watch` is readable.
@@ -297,7 +304,8 @@ impl Held {
                 break got;
             }
         };
-        let mut child = Child { pid: self.child.pid, watch: self.child.watch.take() };
+        let watch = self.child.watch.take();
+        let mut child = Child { pid: self.child.pid, watch, ended: None };
         self.child.pid = 0;
         if got == 4 {
             child.wait();
@@ -324,11 +332,13 @@ impl Child {
         self.pid
     }
 
-    /// Sends the child a signal.
+    /// Sends the child a signal, unless it has been waited for.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the call takes only numbers. The child is not reaped while this handle lives, so
-        // the PID is still the child's.
-        unsafe { libc::kill(self.pid as libc::pid_t, signal) };
+        // Once the child has been reaped, its PID may be another process's.
+        if self.ended.is_none() {
+            // SAFETY: the call takes only numbers.
+            unsafe { libc::kill(self.pid as libc::pid_t, signal) };
+        }
     }
 
     /// Returns whether the child is in this program's process group, in which case signals from
@@ -338,14 +348,31 @@ impl Child {
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
     }
 
-    /// Waits until the child exits.
+    /// Waits until the child exits. Later calls return the same value.
     pub fn wait(&mut self) -> Ended {
         self.wait4(0).expect("an unreaped child can be waited for")
     }
 
-    /// Waits until the child exits, a signal arrives or `at_most` has passed; `None` if the child
-    /// is still running. Waits for at most 1 ms if pidfd_open(2) is missing (before Linux 5.3) or
-    /// forbidden.
+    /// Waits until the child exits, `stop` is set or `at_most` has passed; `None` if the child is
+    /// still running. Notices within [`GLANCE`] that `stop` is set.
+    pub fn wait_for(&mut self, at_most: Duration, stop: Option<&AtomicBool>) -> Option<Ended> {
+        let at_most_ns = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = monotonic_ns().saturating_add(at_most_ns);
+        loop {
+            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+            // Relaxed: no other data is passed with the flag.
+            let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+            let step = if is_stopped { Duration::ZERO } else { left.min(GLANCE) };
+            let ended = self.wait_timeout(step);
+            if ended.is_some() || step.is_zero() {
+                return ended;
+            }
+        }
+    }
+
+    /// Like [`Child::wait_for`], but also returns when a signal arrives, and after at most 1 ms if
+    /// pidfd_open(2) is missing (before Linux 5.3) or forbidden. For callers that do something
+    /// else between calls.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
@@ -354,7 +381,23 @@ impl Child {
         self.wait4(libc::WNOHANG)
     }
 
+    /// Ends the child's process group, which it must be the leader of ([`fork_held_apart`]). If the
+    /// child is running, sends SIGTERM to the group, and waits for `grace` or until the child
+    /// exits. Then sends SIGKILL to the processes that are left.
+    pub fn end_group(&mut self, grace: Duration) -> Ended {
+        if self.wait4(libc::WNOHANG).is_none() {
+            signal_group(self.pid, signal::TERMINATE);
+            self.wait_for(grace, None);
+        }
+        signal_group(self.pid, signal::KILL);
+        self.wait()
+    }
+
+    /// Returns how the child ended; `None` if `flags` has WNOHANG and the child is running.
     fn wait4(&mut self, flags: libc::c_int) -> Option<Ended> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         let pid = loop {
@@ -368,7 +411,10 @@ impl Child {
         };
         // SAFETY: all zero, or filled by wait4(2); both are valid values.
         let usage = unsafe { usage.assume_init() };
-        (pid > 0).then(|| Ended::new(status, &usage, signal::child_ended_ns(self.pid)))
+        if pid > 0 {
+            self.ended = Some(Ended::new(status, &usage, signal::child_ended_ns(self.pid)));
+        }
+        self.ended
     }
 }
 
@@ -394,106 +440,4 @@ impl Ended {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn held(command: &str, arguments: &[&str]) -> Held {
-        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        fork_held(OsStr::new(command), &arguments).unwrap()
-    }
-
-    #[test]
-    fn status_and_signal_come_back() {
-        let ended = held("sh", &["-c", "exit 7"]).release().unwrap().wait();
-        assert_eq!((ended.status, ended.signal), (Some(7), None));
-        let ended = held("sh", &["-c", "kill -9 $$"]).release().unwrap().wait();
-        assert_eq!((ended.status, ended.signal), (None, Some(9)));
-    }
-
-    #[test]
-    fn what_cannot_be_started_says_why() {
-        let errno = |command| held(command, &[]).release().unwrap_err().errno;
-        assert_eq!(errno("no-such-command-anywhere"), libc::ENOENT);
-        assert_eq!(errno("/etc/passwd"), libc::EACCES);
-        assert!(fork_held(OsStr::new("a\0b"), &[]).is_err());
-    }
-
-    #[test]
-    fn a_held_child_runs_nothing_before_it_is_let_go() {
-        let folder = std::env::temp_dir().join(format!("linerate-held-{}", std::process::id()));
-        let file = folder.to_str().unwrap();
-        drop(held("mkdir", &[file]));
-        assert!(!folder.exists());
-        held("mkdir", &[file]).release().unwrap().wait();
-        assert!(folder.exists());
-        std::fs::remove_dir(folder).unwrap();
-    }
-
-    #[test]
-    fn waiting_ends_when_the_child_does_or_the_time_is_over() {
-        let mut child = held("sleep", &["60"]).release().unwrap();
-        assert_eq!(child.wait_timeout(Duration::from_millis(20)), None);
-        child.signal(libc::SIGTERM);
-        let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was terminated");
-        assert_eq!(ended.signal, Some(libc::SIGTERM));
-    }
-
-    #[test]
-    fn without_a_descriptor_the_end_is_seen_too() {
-        let mut child = Child { watch: None, ..held("sleep", &["0.05"]).release().unwrap() };
-        let began_ns = monotonic_ns();
-        assert_eq!(child.wait_timeout(Duration::from_secs(50)), None);
-        let ended = loop {
-            if let Some(ended) = child.wait_timeout(Duration::from_secs(50)) {
-                break ended;
-            }
-        };
-        assert_eq!(ended.status, Some(0));
-        assert!(ended.at_ns - began_ns < 50_000_000_000);
-    }
-
-    /// Of two children held at once, the later one inherits the earlier one's gate (pipe).
-    #[test]
-    fn held_children_may_be_dropped_in_any_order() {
-        let (first, second) = (held("true", &[]), held("true", &[]));
-        drop(first);
-        assert_eq!(second.release().unwrap().wait().status, Some(0));
-    }
-
-    #[test]
-    fn a_signal_ends_a_held_child_and_the_command_never_runs() {
-        let held = held("sh", &["-c", "exit 7"]);
-        held.child.signal(libc::SIGTERM);
-        let ended = held.release().unwrap().wait();
-        assert_eq!((ended.status, ended.signal), (None, Some(libc::SIGTERM)));
-    }
-
-    #[test]
-    fn distinguishes_groups() {
-        let mut child = held("sleep", &["60"]).release().unwrap();
-        assert!(child.is_in_own_group());
-        child.signal(libc::SIGKILL);
-        child.wait();
-        let mut child = held("setsid", &["sleep", "60"]).release().unwrap();
-        while child.is_in_own_group() {
-            std::thread::yield_now();
-        }
-        child.signal(libc::SIGKILL);
-        child.wait();
-    }
-
-    #[test]
-    fn the_end_of_a_stranger_is_seen() {
-        let mut child = held("sleep", &["60"]).release().unwrap();
-        let pid = child.pid();
-        let stranger = Stranger::find(pid).unwrap();
-        assert!(!stranger.wait_timeout(Duration::from_millis(20)));
-        child.signal(libc::SIGKILL);
-        assert!(stranger.wait_timeout(Duration::from_secs(50)));
-        child.wait();
-        let error = Stranger::find(pid).unwrap_err().to_string();
-        let expected = format!("no process {pid}: it has ended, or never existed");
-        assert!(error.starts_with(&expected), "{error}");
-        assert!(Stranger::find(u32::MAX).is_err());
-    }
-}
+mod tests;

@@ -19,6 +19,8 @@ pub const TERMINATE: i32 = libc::SIGTERM;
 pub const HANG_UP: i32 = libc::SIGHUP;
 /// SIGQUIT, sent by Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
+/// SIGKILL, which ends a process without its consent.
+pub const KILL: i32 = libc::SIGKILL;
 
 /// The signals that request termination: SIGINT, SIGTERM, SIGHUP and SIGQUIT.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
@@ -78,12 +80,8 @@ static PENDING: Pending = Pending::new();
 /// # Errors
 /// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn catch() -> io::Result<&'static Pending> {
-    for number in ASKING {
-        if disposition(number)? != libc::SIG_IGN {
-            // Without SA_RESTART, so that a blocked caller wakes up and checks for the signal.
-            handle(number, keep, 0)?;
-        }
-    }
+    // Without SA_RESTART, so that a blocked caller wakes up and checks for the signal.
+    handle_unless_ignored(&ASKING, keep, 0)?;
     handle(libc::SIGCHLD, note_end, libc::SA_RESTART | libc::SA_NOCLDSTOP)?;
     Ok(&PENDING)
 }
@@ -94,28 +92,23 @@ static STOP: AtomicBool = AtomicBool::new(false);
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
 /// From now on, Ctrl-C and SIGTERM set the returned flag without interrupting any call. The second
-/// such signal ends the program at once, with status 130.
+/// such signal ends the program at once, with status 130. A signal that is ignored stays ignored:
+/// a shell starts background jobs with SIGINT ignored, so that Ctrl-C ends only the foreground job.
 ///
 /// # Errors
 /// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn stop_flag() -> io::Result<&'static AtomicBool> {
-    for number in [INTERRUPT, TERMINATE] {
-        handle(number, stop, libc::SA_RESTART)?;
-    }
+    handle_unless_ignored(&[INTERRUPT, TERMINATE], stop, libc::SA_RESTART)?;
     Ok(&STOP)
 }
 
 /// Like [`stop_flag`], but also covers a hangup and Ctrl-\, which would otherwise end a full-screen
-/// program without restoring the terminal. An ignored hangup (nohup(1)) stays ignored.
+/// program without restoring the terminal.
 ///
 /// # Errors
 /// Returns the error from sigaction(2), which fails only if the kernel forbids it.
 pub fn stop_flag_of_screen() -> io::Result<&'static AtomicBool> {
-    for number in ASKING {
-        if disposition(number)? != libc::SIG_IGN {
-            handle(number, stop, libc::SA_RESTART)?;
-        }
-    }
+    handle_unless_ignored(&ASKING, stop, libc::SA_RESTART)?;
     Ok(&STOP)
 }
 
@@ -160,6 +153,16 @@ fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
     }
     // SAFETY: initialized by the successful call above.
     Ok(unsafe { now.assume_init() }.sa_sigaction)
+}
+
+/// Sets the action for those of `signals` that are not ignored.
+fn handle_unless_ignored(signals: &[i32], handler: Handler, flags: libc::c_int) -> io::Result<()> {
+    for &number in signals {
+        if disposition(number)? != libc::SIG_IGN {
+            handle(number, handler, flags)?;
+        }
+    }
+    Ok(())
 }
 
 fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {

@@ -5,7 +5,8 @@
 
 use linerate_linux::child::{Stranger, fork_held};
 use linerate_linux::monotonic_ns;
-use linerate_linux::signal::{self, Caught, HANG_UP, QUIT};
+use linerate_linux::signal::{self, Caught, HANG_UP, INTERRUPT, QUIT, TERMINATE};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn main() {
@@ -21,12 +22,32 @@ fn main() {
     raise(HANG_UP);
     assert_eq!(pending.take(), Some(Caught { number: HANG_UP, is_from_kernel: false }));
     (0..10).for_each(|_| the_end_of_a_child_is_noted_when_it_happens());
+    ignored_signals_do_not_stop_a_measurement();
     println!("signals: ok");
 }
 
 fn raise(number: i32) {
     // SAFETY: the call takes only a number; the signal is caught or ignored.
     unsafe { libc::raise(number) };
+}
+
+fn ignored_signals_do_not_stop_a_measurement() {
+    // SAFETY: the calls take only numbers.
+    unsafe {
+        libc::signal(INTERRUPT, libc::SIG_IGN);
+        libc::signal(TERMINATE, libc::SIG_DFL);
+    }
+    let stop = signal::stop_flag().unwrap();
+    // Twice, because the second signal would end the program.
+    (0..2).for_each(|_| raise(INTERRUPT));
+    assert!(!stop.load(Ordering::SeqCst), "what is ignored stays ignored");
+    raise(TERMINATE);
+    assert!(stop.swap(false, Ordering::SeqCst));
+    // SAFETY: the call takes only numbers.
+    unsafe { libc::signal(INTERRUPT, libc::SIG_DFL) };
+    signal::stop_flag().unwrap();
+    raise(INTERRUPT);
+    assert!(stop.load(Ordering::SeqCst));
 }
 
 fn the_end_of_a_child_is_noted_when_it_happens() {

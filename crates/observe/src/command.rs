@@ -3,21 +3,13 @@
 
 use crate::ObserveError;
 use crate::procfs::task::describe_status;
-use linerate_linux::child::{Child, Ended, Held, fork_held_apart, signal_group};
+use linerate_linux::child::{Child, Ended, Held, fork_held_apart};
 use std::ffi::OsString;
 use std::io::Error;
 use std::time::Duration;
 
-/// SIGTERM, which has this number on all architectures.
-const TERM: i32 = 15;
-/// SIGKILL, which has this number on all architectures.
-const KILL: i32 = 9;
-
 /// Grace period after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Interval at which to check whether the command has exited.
-const STEP: Duration = Duration::from_millis(5);
 
 /// A command in its own process group, stopped before its first instruction. If dropped, it never
 /// runs.
@@ -57,7 +49,7 @@ impl Waiting {
             command: name,
             reason: Error::from_raw_os_error(error.errno).to_string(),
         })?;
-        Ok(Running { child, ended: None })
+        Ok(Running { child })
     }
 }
 
@@ -65,7 +57,6 @@ impl Waiting {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    ended: Option<Ended>,
 }
 
 impl Running {
@@ -83,43 +74,28 @@ impl Running {
 
     /// Returns the exit status if the command has ended: `exit status 1`, `SIGKILL`.
     pub(crate) fn ended(&mut self) -> Option<String> {
-        if self.ended.is_none() {
-            self.ended = self.child.wait_timeout(Duration::ZERO);
-        }
-        self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
+        self.child.wait_for(Duration::ZERO, None).map(describe)
     }
 
     /// Like [`Running::ended`], but waits up to [`GRACE`] for the process to end. Call when its
     /// threads have already exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
-        let mut left = GRACE;
-        while self.ended().is_none() && !left.is_zero() {
-            std::thread::sleep(STEP);
-            left = left.saturating_sub(STEP);
-        }
-        self.ended()
+        self.child.wait_for(GRACE, None).map(describe)
     }
 
-    /// Terminates the command's process group with SIGTERM, then SIGKILL after [`GRACE`].
+    /// Terminates the command's process group with SIGTERM, then SIGKILL after [`GRACE`], and also
+    /// the processes that the command left behind in its group; usually none.
     fn end(&mut self) {
-        if self.ended().is_none() {
-            signal_group(self.child.pid(), TERM);
-            self.wait_a_moment();
-        }
-        // Processes that the command left behind in its group; usually none.
-        signal_group(self.child.pid(), KILL);
-        if self.ended.is_none() {
-            self.ended = Some(self.child.wait());
-        }
+        self.child.end_group(GRACE);
     }
 }
 
-/// Returns the status in the format of wait(2).
-fn wait_status(ended: &Ended) -> u32 {
-    match (ended.status, ended.signal) {
+/// Formats how a command ended, by its status in the format of wait(2).
+fn describe(ended: Ended) -> String {
+    describe_status(match (ended.status, ended.signal) {
         (_, Some(signal)) => signal as u32,
         (status, None) => (status.unwrap_or(0) as u32) << 8,
-    }
+    })
 }
 
 impl Drop for Running {

@@ -3,10 +3,11 @@
 
 use crate::requested::Requested;
 use crate::run::Run;
-use crate::waited::{End, GLANCE, Waited, Woken};
+use crate::waited::{End, Waited, Woken};
 use crate::{Progress, Request, StatError, Watch};
 use linerate_counters::opener::Opener;
 use linerate_doctor::host_facts::HostFacts;
+use linerate_linux::child::GLANCE;
 use linerate_linux::monotonic_ns;
 use linerate_linux::signal::{Caught, TERMINATE};
 use std::time::Duration;

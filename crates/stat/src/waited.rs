@@ -28,10 +28,6 @@ pub(crate) enum Woken {
     Not,
 }
 
-/// Maximum time between polls for signals. Polling is needed because a signal that arrives just
-/// before this thread blocks does not wake it.
-pub(crate) const GLANCE: Duration = Duration::from_millis(100);
-
 impl Waited {
     pub(crate) fn wait(&mut self, at_most: Duration) -> Woken {
         match self {

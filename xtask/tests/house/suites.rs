@@ -14,7 +14,7 @@ const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"], &["mon
 /// Files whose tests may read a clock, with the reason.
 const READERS: &[(&str, &str)] = &[
     ("crates/cli/tests/command/interrupt.rs", "ends a test whose program hangs"),
-    ("crates/linux/src/child.rs", "an end is stamped with the clock that is read"),
+    ("crates/linux/src/child/tests.rs", "an end is stamped with the clock that is read"),
     ("crates/linux/src/clock.rs", "tests the clocks, by bounds that preemption cannot break"),
     ("crates/linux/tests/signals.rs", "an end is stamped with the clock that is read"),
     ("crates/memory/src/window.rs", "a window is held against the clock around it"),

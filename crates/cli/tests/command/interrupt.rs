@@ -13,13 +13,17 @@ use std::time::{Duration, Instant};
 /// Time after which a command is considered hung, which is shorter than the requested duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Returns whether the program handles SIGINT (2).
-fn listens(child: &Child) -> bool {
+/// Returns the name of the signal with which to interrupt the program: INT (2), or TERM (15) if it
+/// was started with INT ignored, as by a shell in the background. `None` until it handles signals,
+/// INT first.
+fn interruption(child: &Child) -> Option<&'static str> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
     let status = status.unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| mask & (1 << (2 - 1)) != 0)
+    let is_caught = |number: u32| caught.is_some_and(|mask| mask >> (number - 1) & 1 == 1);
+    let found = [(2, "INT"), (15, "TERM")].into_iter().find(|&(number, _)| is_caught(number));
+    found.map(|(_, name)| name)
 }
 
 /// Waits until `holds` returns true.
@@ -53,9 +57,15 @@ fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     };
     let stdout = read(Box::new(child.stdout.take().expect("it is piped")));
     let stderr = read(Box::new(child.stderr.take().expect("it is piped")));
-    wait_until(|| listens(&child), "to listen to signals");
+    let mut signal = None;
+    let listens = || {
+        signal = interruption(&child);
+        signal.is_some()
+    };
+    wait_until(listens, "to listen to signals");
     wait_until(|| cpu_ms(&child) >= work_ms, "to get the processor");
-    let kill = ["-c", "kill -INT \"$0\"", &child.id().to_string()];
+    let signal = signal.expect("it listens");
+    let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &child.id().to_string()];
     assert!(Command::new("sh").args(kill).status().expect("sh runs").success());
     let start = Instant::now();
     while start.elapsed() < PATIENCE && child.try_wait().is_ok_and(|status| status.is_none()) {

@@ -110,7 +110,8 @@ impl PacketReceiver {
     ///
     /// # Errors
     /// Returns an error if there is no such interface, if the caller lacks the privilege to open
-    /// packet sockets, or if there is no memory for the rings.
+    /// packet sockets, if there is no memory for the rings, or if the queues cannot share the
+    /// frames.
     pub fn open(name: &str, rules: ReceiveRules, queues: usize) -> Result<Vec<Self>, Error> {
         let interface = super::interface_index(name)?;
         let mut receivers = Vec::with_capacity(queues);
@@ -269,6 +270,9 @@ fn accept_none(socket: &OwnedFd) -> Result<(), Error> {
     set_at(socket, level, option, &program, "SO_ATTACH_FILTER", FILTER)
 }
 
+/// Suggested fix if a fanout group cannot be used.
+const ONE_QUEUE: &str = "use one queue: replicas = 1";
+
 /// Adds a socket to a fanout group; the first socket creates the group. Returns the group's ID.
 fn join(socket: &OwnedFd, group: Option<u32>, queue: usize) -> Result<u32, Error> {
     let unique = if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
@@ -277,10 +281,17 @@ fn join(socket: &OwnedFd, group: Option<u32>, queue: usize) -> Result<u32, Error
     let kind = (libc::PACKET_FANOUT_HASH | unique | incoming) << 16;
     let request = kind | group.unwrap_or(0);
     let what = format!("PACKET_FANOUT, queue {queue}");
-    set(socket, libc::PACKET_FANOUT, &request, &what, "use one queue: replicas = 1")?;
+    set(socket, libc::PACKET_FANOUT, &request, &what, ONE_QUEUE)?;
+    group_of(socket, what)
+}
+
+/// Returns the ID of a socket's fanout group. Without it, the other sockets cannot join the group,
+/// and would receive every frame again.
+fn group_of(socket: &OwnedFd, what: String) -> Result<u32, Error> {
     let mut joined = [0];
-    let read = get_at(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &mut joined);
-    Ok(read.map_or(0, |()| joined[0] & 0xffff))
+    get_at(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &mut joined)
+        .ok_or_else(|| Error::last("getsockopt", what, ONE_QUEUE))?;
+    Ok(joined[0] & 0xffff)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -349,6 +360,16 @@ mod tests {
         assert_eq!((frame.original_bytes, frame.time_ns), (64, 2_000_000_005));
         assert_eq!(frame.vlan, Some((ETHERTYPE_VLAN, 7)));
         assert_eq!(frame.offload.checksum, Some((0, 0)));
+    }
+
+    /// As if a sandbox denied getsockopt(2): the socket has no such option.
+    #[test]
+    fn a_fanout_group_that_cannot_be_read_is_an_error() {
+        let socket = OwnedFd::from(std::os::unix::net::UnixDatagram::unbound().unwrap());
+        let error = group_of(&socket, "PACKET_FANOUT, queue 0".to_owned()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("getsockopt(PACKET_FANOUT, queue 0): "), "{text}");
+        assert!(text.ends_with("; use one queue: replicas = 1"), "{text}");
     }
 
     /// Receives `frames` frames that a TAP interface sends to the kernel.

@@ -9,26 +9,24 @@
 
 use super::collect::DUMP;
 use super::{Geometry, Sim, SimError, Simulation};
-use linerate_linux::child::{fork_held_apart, signal_group};
+use linerate_linux::child::fork_held_apart;
 use linerate_record::profile::{SimulatedFunction, SimulatedRun};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// SIGTERM, which has this number on all architectures.
-const TERM: i32 = 15;
-/// SIGKILL, which has this number on all architectures.
-const KILL: i32 = 9;
 /// Time that a simulated command has to write its counts after SIGTERM.
 const GRACE: Duration = Duration::from_secs(20);
 /// Maximum number of functions returned.
 const MAX_FUNCTIONS: usize = 4096;
 
 impl Sim {
-    /// Simulates a command for at most `limit` of wall time, and returns the counts of its
-    /// functions by name. The command is ended by SIGTERM at the limit.
+    /// Simulates a command for at most `limit` of wall time or until `stop` is set, and returns the
+    /// counts of its functions by name. Then, the command is ended by SIGTERM. Processes that it
+    /// leaves behind are killed.
     ///
     /// # Errors
     /// As for [`Sim::run`].
@@ -37,19 +35,14 @@ impl Sim {
         argv: &[OsString],
         geometry: &Geometry,
         limit: Duration,
+        stop: Option<&AtomicBool>,
     ) -> Result<SimulatedRun, SimError> {
         let simulation = self.prepare(argv, geometry)?;
         let (program, arguments) = simulation.command();
         let held = fork_held_apart(program, arguments).map_err(SimError::System)?;
         let mut child = held.release().map_err(SimError::Command)?;
-        if child.wait_timeout(limit).is_none() {
-            signal_group(child.pid(), TERM);
-            let ended = child.wait_timeout(GRACE);
-            signal_group(child.pid(), KILL);
-            if ended.is_none() {
-                child.wait();
-            }
-        }
+        child.wait_for(limit, stop);
+        child.end_group(GRACE);
         let functions = simulation.functions()?;
         if functions.is_empty() {
             simulation.collect(child.pid())?;

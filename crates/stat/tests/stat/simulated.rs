@@ -3,7 +3,7 @@
 //! reason is reported.
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
-use linerate_linux::signal::{Caught, Pending};
+use linerate_linux::signal::{Caught, KILL, Pending};
 use linerate_record::stat::Judged;
 use linerate_record::{Body, Derive, Provenance, Record, Tier, Warning};
 use linerate_stat::sim::Geometry;
@@ -63,7 +63,6 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
 /// Kills the simulator as the kernel does when it is out of memory.
 #[test]
 fn a_simulator_that_was_killed_leaves_a_report() {
-    const KILL: i32 = 9;
     let pending = Pending::new();
     pending.put(Caught { number: KILL, is_from_kernel: false });
     let tier = Some(Tier::Sim);

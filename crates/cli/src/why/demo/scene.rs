@@ -4,13 +4,11 @@
 use super::Part;
 use crate::failure::Failure;
 use linerate_linux::child::signal_group;
+use linerate_linux::signal::KILL;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
-
-/// Signal number of SIGKILL, which is the same on all architectures.
-const KILL: i32 = 9;
 
 /// Datagrams counted by sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
