@@ -2,7 +2,7 @@
 //! The network path as seen from this thread's namespace: interface, offloads and rate limit.
 
 use crate::account::Exit;
-use linerate_linux::network::{Network, Qdisc};
+use linerate_linux::network::Network;
 use linerate_record::stream::{StreamPath, StreamPathKind};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -55,29 +55,33 @@ pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool
 
 /// Returns where packets to a peer leave this host.
 pub(crate) fn exit(peer: IpAddr) -> Exit {
-    let interface = interface_to(peer);
-    let software_checksum = interface.as_deref().and_then(is_checksum_off);
-    Exit { interface, software_checksum, qdisc_rate: qdisc_rate(peer) }
+    let Some(interface) = interface_to(peer) else { return Exit::default() };
+    let network = Network::own().ok();
+    let network = network.as_ref();
+    Exit {
+        software_checksum: network.and_then(|network| is_checksum_off(network, &interface)),
+        qdisc_rate: network.and_then(|network| qdisc_rate(network, &interface)),
+        interface: Some(interface),
+    }
 }
 
 /// Returns whether transmit checksum offload is off on an interface; `None` if it has no such
 /// feature.
-fn is_checksum_off(interface: &str) -> Option<bool> {
-    let features = Network::own().ok()?.features(interface).ok()?;
+fn is_checksum_off(network: &Network, interface: &str) -> Option<bool> {
+    let features = network.features(interface).ok()?;
     let known = |name: &str| CHECKSUM_FEATURES.contains(&name);
     let mut states = features.iter().filter(|(name, _)| known(name)).map(|(_, is_on)| *is_on);
     let first = states.next()?;
     Some(!(first || states.any(|is_on| is_on)))
 }
 
-/// Returns the lowest rate limit of the qdiscs on the interface to a peer, in bytes per second.
-fn qdisc_rate(peer: IpAddr) -> Option<u64> {
-    let interface = interface_to(peer)?;
-    let network = Network::own().ok()?;
+/// Returns the lowest rate limit of the qdiscs on an interface, in bytes per second; `None` if none
+/// has a limit, or if they cannot be read.
+fn qdisc_rate(network: &Network, interface: &str) -> Option<u64> {
     let index = network.links().ok()?.into_iter().find(|link| link.name == interface)?.index;
-    let qdiscs: Vec<Qdisc> = network.qdiscs().ok()?;
+    let qdiscs = network.qdiscs().ok()?;
     let limits = qdiscs.iter().filter(|qdisc| qdisc.interface == index);
-    limits.filter_map(|qdisc| qdisc.rate).min()
+    limits.filter_map(|qdisc| network.rate_of(qdisc)).min()
 }
 
 /// Returns whether an address belongs to this thread's network namespace: packets to it go over
