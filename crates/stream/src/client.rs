@@ -45,7 +45,7 @@ pub enum Target {
 /// Result of a measurement: the report and, if the measurement ended early, the error.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The report, without findings.
+    /// The report, without findings and the sentence about checksums, which `explain` adds.
     pub report: StreamReport,
     /// The error that ended the measurement early.
     pub error: Option<StreamError>,
@@ -93,7 +93,7 @@ pub fn measure(
     };
     let error = session.measure(watch).err();
     let exit = session.exit.take().unwrap_or_default();
-    let path = path::describe(kind, &exit, request.reverse);
+    let path = path::describe(kind, &exit);
     Ok(session.report(path, error, watch))
 }
 

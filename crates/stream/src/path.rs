@@ -13,9 +13,9 @@ const CHECKSUM_FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv
 /// Maximum length of an interface name in bytes (IFNAMSIZ, without the final zero).
 const NAME_MAX: usize = 15;
 
-/// Describes a path, given where the sender's packets leave their host. If `is_server_sender` is
-/// set, that host is the server's, and possibly a remote one.
-pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool) -> StreamPath {
+/// Describes a path, given where the sender's packets leave their host. The sentence about
+/// checksums is left to `explain`.
+pub(crate) fn describe(kind: StreamPathKind, exit: &Exit) -> StreamPath {
     // It may come from another host, and is printed, and part of commands.
     let is_name = |name: &&String| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:".contains(c);
@@ -26,31 +26,8 @@ pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool
         StreamPathKind::Loopback => Some(false),
         _ => exit.software_checksum,
     };
-    let mut name = interface.clone().unwrap_or_else(|| "the interface".to_owned());
-    if is_server_sender && kind == StreamPathKind::Network {
-        name += " at the server";
-    }
-    let checksum = match (kind, software_checksum) {
-        (StreamPathKind::Loopback, _) => {
-            "No payload checksum was computed: loopback skips it.".to_owned()
-        }
-        (_, Some(true)) => format!(
-            "Payload checksums were computed in software: tx-checksumming is off on {name}."
-        ),
-        (StreamPathKind::Namespaces, Some(false)) => format!(
-            "No payload checksum was computed: checksum offload is on for {name}, which is virtual \
-             and never needs the checksum."
-        ),
-        (_, Some(false)) => {
-            format!("Payload checksums were left to the hardware of {name} (tx-checksumming on).")
-        }
-        (_, None) => format!(
-            "Unknown whether payload checksums were computed: the offloads of {name} could not be \
-             read."
-        ),
-    };
     let qdisc_bits_per_s = exit.qdisc_rate.map(|bytes| 8.0 * bytes as f64);
-    StreamPath { kind, interface, software_checksum, checksum, qdisc_bits_per_s }
+    StreamPath { kind, interface, software_checksum, checksum: String::new(), qdisc_bits_per_s }
 }
 
 /// Returns where packets to a peer leave this host.
@@ -186,15 +163,15 @@ mod tests {
             software_checksum: Some(true),
             qdisc_rate: Some(1000),
         };
-        let of_server = describe(StreamPathKind::Network, &exit, true);
-        assert_eq!(of_server.interface.as_deref(), Some("eth7"));
-        assert_eq!(of_server.qdisc_bits_per_s, Some(8000.0));
-        assert!(of_server.checksum.ends_with("is off on eth7 at the server."), "{of_server:?}");
-        let here = describe(StreamPathKind::Network, &exit, false);
-        assert!(here.checksum.ends_with("is off on eth7."), "{here:?}");
+        let path = describe(StreamPathKind::Network, &exit);
+        assert_eq!(path.interface.as_deref(), Some("eth7"));
+        assert_eq!(path.software_checksum, Some(true));
+        assert_eq!(path.qdisc_bits_per_s, Some(8000.0));
+        let path = describe(StreamPathKind::Loopback, &exit);
+        assert_eq!(path.software_checksum, Some(false), "loopback skips checksums");
         for name in ["", "eth0; reboot", "\u{1b}[2J", "longer-than-15-bytes"] {
             let odd = Exit { interface: Some(name.to_owned()), ..Exit::default() };
-            assert_eq!(describe(StreamPathKind::Network, &odd, true).interface, None, "{name}");
+            assert_eq!(describe(StreamPathKind::Network, &odd).interface, None, "{name}");
         }
     }
 
