@@ -30,7 +30,8 @@ use linerate_record::{Figure, Tier};
 const MOST: usize = 3;
 
 /// Determines what limits each point, and explains the point that the report is about. Fills in
-/// `limited_by` and `finding` of the points, and the findings of the report.
+/// `limited_by` and `finding` of the points, the findings of the report, and the sentence about
+/// checksums of its path.
 pub fn explain(report: &mut StreamReport) {
     let judged: Vec<(String, String)> = report
         .points
@@ -47,6 +48,7 @@ pub fn explain(report: &mut StreamReport) {
         point.limited_by = limited_by;
         point.finding = finding;
     }
+    report.path.checksum = words::checksum(report);
     report.findings = report.explained().map(|point| findings(report, point)).unwrap_or_default();
 }
 

@@ -25,7 +25,7 @@ pub use ethtool::Driver;
 pub use inet::{InetProtocol, InetSocket, Listed, SocketMemory, TcpInfo};
 pub use links::Link;
 pub use packet::{PacketRing, PacketSocket};
-pub use qdisc::{HtbClass, Qdisc};
+pub use qdisc::Qdisc;
 pub use settings::Setting;
 pub use unix::UnixSocket;
 pub use xdp::XdpSocket;

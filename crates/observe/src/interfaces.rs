@@ -226,7 +226,8 @@ impl Interfaces {
             };
             let none = Qdisc::default();
             let before = self.qdiscs.iter().find(is_same).unwrap_or(&none);
-            qdisc_difference(before, qdisc, rate(namespace, qdisc))
+            let network = namespace.network.as_ref();
+            qdisc_difference(before, qdisc, network.and_then(|network| network.rate_of(qdisc)))
         };
         now.iter().filter(|qdisc| qdisc.interface == link.index).map(count).collect()
     }
@@ -246,19 +247,6 @@ fn qdiscs(namespace: &Namespace) -> Vec<Qdisc> {
 
 fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u64> {
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
-}
-
-/// Returns a qdisc's rate limit in bytes per second. For htb, this is the sum of the maximum rates
-/// of the outermost classes.
-fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
-    if qdisc.kind != "htb" {
-        return qdisc.rate;
-    }
-    let classes = namespace.network.as_ref()?.htb_classes(qdisc.interface).ok()?;
-    let is_own = |handle: u32| handle >> 16 == qdisc.handle >> 16;
-    let outermost = classes.iter().filter(|class| class.is_outermost && is_own(class.handle));
-    let sum: u64 = outermost.map(|class| class.ceiling).sum();
-    (sum > 0).then_some(sum)
 }
 
 fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCounts {

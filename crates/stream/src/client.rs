@@ -10,20 +10,17 @@ use crate::compare;
 use crate::line::Line;
 use crate::path;
 use crate::peer;
-use crate::protocol::{Hello, Order, Reply, Test, VERSION, Way};
-use crate::request::{Point, Request, default_message};
+use crate::protocol::{Hello, Order, Reply, Test, VERSION};
+use crate::request::{Request, WARM_UP, default_message};
 use crate::side::{GRACE, Side};
 use linerate_record::kernels::Skipped;
-use linerate_record::stream::{StreamMode, StreamPath, StreamPathKind, StreamReport};
+use linerate_record::stream::{StreamPath, StreamPathKind, StreamReport};
 use linerate_trial::{Watch, orders};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Warm-up before each measurement, to get past slow start and cold caches. It lasts longer than
-/// the first few round trips on any path within a machine or a site.
-const WARM_UP: Duration = Duration::from_millis(50);
 /// How long the server may take to answer.
 const ANSWER: Duration = Duration::from_secs(8);
 /// How long connecting may take.
@@ -48,7 +45,7 @@ pub enum Target {
 /// Result of a measurement: the report and, if the measurement ended early, the error.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The report, without findings.
+    /// The report, without findings and the sentence about checksums, which `explain` adds.
     pub report: StreamReport,
     /// The error that ended the measurement early.
     pub error: Option<StreamError>,
@@ -96,7 +93,7 @@ pub fn measure(
     };
     let error = session.measure(watch).err();
     let exit = session.exit.take().unwrap_or_default();
-    let path = path::describe(kind, &exit, request.reverse);
+    let path = path::describe(kind, &exit);
     Ok(session.report(path, error, watch))
 }
 
@@ -186,8 +183,8 @@ impl Session<'_> {
                     return Ok(());
                 }
                 let (test, name) = match methods.get(index.wrapping_sub(points)) {
-                    Some(method) => (method.test(self.test(&request.points[0])), method.name),
-                    None => (self.test(&request.points[index]), request.mode.name()),
+                    Some(method) => (method.test(request.test(&request.points[0])), method.name),
+                    None => (request.test(&request.points[index]), request.mode.name()),
                 };
                 watch.progress(name, done as f64 / visits as f64);
                 done += 1;
@@ -217,7 +214,7 @@ impl Session<'_> {
             let like = Test {
                 measured: request.sampled().1,
                 is_sampled: true,
-                ..self.test(&request.points[0])
+                ..request.test(&request.points[0])
             };
             let sampled = match has_worked && !watch.is_stopped() {
                 true => self.visit(&method.test(like), watch),
@@ -235,28 +232,6 @@ impl Session<'_> {
     fn skip(&mut self, what: &str, reason: &str) {
         if !self.skipped.iter().any(|skipped| skipped.what == what) {
             self.skipped.push(Skipped { what: what.to_owned(), reason: reason.to_owned() });
-        }
-    }
-
-    fn test(&self, point: &Point) -> Test {
-        let request = self.request;
-        Test {
-            mode: request.mode,
-            is_server_sender: request.reverse && request.mode != StreamMode::Request,
-            way: Way::Plain,
-            send_buffer: point.send_buffer,
-            receive_buffer: point.receive_buffer,
-            message: point.message,
-            connections: point.connections,
-            warm_up: WARM_UP,
-            measured: request.visit(),
-            nodelay: request.nodelay,
-            rate_bits_per_s: request.rate_bits_per_s,
-            write_pause: request.write_pause,
-            read_pause: request.read_pause,
-            writes: request.writes.min(point.message),
-            server_cpu: request.cpus.map(|[_, server]| server),
-            is_sampled: false,
         }
     }
 

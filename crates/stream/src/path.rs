@@ -2,7 +2,7 @@
 //! The network path as seen from this thread's namespace: interface, offloads and rate limit.
 
 use crate::account::Exit;
-use linerate_linux::network::{Network, Qdisc};
+use linerate_linux::network::Network;
 use linerate_record::stream::{StreamPath, StreamPathKind};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ const CHECKSUM_FEATURES: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv
 /// Maximum length of an interface name in bytes (IFNAMSIZ, without the final zero).
 const NAME_MAX: usize = 15;
 
-/// Describes a path, given where the sender's packets leave their host. If `is_server_sender` is
-/// set, that host is the server's, and possibly a remote one.
-pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool) -> StreamPath {
+/// Describes a path, given where the sender's packets leave their host. The sentence about
+/// checksums is left to `explain`.
+pub(crate) fn describe(kind: StreamPathKind, exit: &Exit) -> StreamPath {
     // It may come from another host, and is printed, and part of commands.
     let is_name = |name: &&String| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:".contains(c);
@@ -26,58 +26,39 @@ pub(crate) fn describe(kind: StreamPathKind, exit: &Exit, is_server_sender: bool
         StreamPathKind::Loopback => Some(false),
         _ => exit.software_checksum,
     };
-    let mut name = interface.clone().unwrap_or_else(|| "the interface".to_owned());
-    if is_server_sender && kind == StreamPathKind::Network {
-        name += " at the server";
-    }
-    let checksum = match (kind, software_checksum) {
-        (StreamPathKind::Loopback, _) => {
-            "No payload checksum was computed: loopback skips it.".to_owned()
-        }
-        (_, Some(true)) => format!(
-            "Payload checksums were computed in software: tx-checksumming is off on {name}."
-        ),
-        (StreamPathKind::Namespaces, Some(false)) => format!(
-            "No payload checksum was computed: checksum offload is on for {name}, which is virtual \
-             and never needs the checksum."
-        ),
-        (_, Some(false)) => {
-            format!("Payload checksums were left to the hardware of {name} (tx-checksumming on).")
-        }
-        (_, None) => format!(
-            "Unknown whether payload checksums were computed: the offloads of {name} could not be \
-             read."
-        ),
-    };
     let qdisc_bits_per_s = exit.qdisc_rate.map(|bytes| 8.0 * bytes as f64);
-    StreamPath { kind, interface, software_checksum, checksum, qdisc_bits_per_s }
+    StreamPath { kind, interface, software_checksum, checksum: String::new(), qdisc_bits_per_s }
 }
 
 /// Returns where packets to a peer leave this host.
 pub(crate) fn exit(peer: IpAddr) -> Exit {
-    let interface = interface_to(peer);
-    let software_checksum = interface.as_deref().and_then(is_checksum_off);
-    Exit { interface, software_checksum, qdisc_rate: qdisc_rate(peer) }
+    let Some(interface) = interface_to(peer) else { return Exit::default() };
+    let network = Network::own().ok();
+    let network = network.as_ref();
+    Exit {
+        software_checksum: network.and_then(|network| is_checksum_off(network, &interface)),
+        qdisc_rate: network.and_then(|network| qdisc_rate(network, &interface)),
+        interface: Some(interface),
+    }
 }
 
 /// Returns whether transmit checksum offload is off on an interface; `None` if it has no such
 /// feature.
-fn is_checksum_off(interface: &str) -> Option<bool> {
-    let features = Network::own().ok()?.features(interface).ok()?;
+fn is_checksum_off(network: &Network, interface: &str) -> Option<bool> {
+    let features = network.features(interface).ok()?;
     let known = |name: &str| CHECKSUM_FEATURES.contains(&name);
     let mut states = features.iter().filter(|(name, _)| known(name)).map(|(_, is_on)| *is_on);
     let first = states.next()?;
     Some(!(first || states.any(|is_on| is_on)))
 }
 
-/// Returns the lowest rate limit of the qdiscs on the interface to a peer, in bytes per second.
-fn qdisc_rate(peer: IpAddr) -> Option<u64> {
-    let interface = interface_to(peer)?;
-    let network = Network::own().ok()?;
+/// Returns the lowest rate limit of the qdiscs on an interface, in bytes per second; `None` if none
+/// has a limit, or if they cannot be read.
+fn qdisc_rate(network: &Network, interface: &str) -> Option<u64> {
     let index = network.links().ok()?.into_iter().find(|link| link.name == interface)?.index;
-    let qdiscs: Vec<Qdisc> = network.qdiscs().ok()?;
+    let qdiscs = network.qdiscs().ok()?;
     let limits = qdiscs.iter().filter(|qdisc| qdisc.interface == index);
-    limits.filter_map(|qdisc| qdisc.rate).min()
+    limits.filter_map(|qdisc| network.rate_of(qdisc)).min()
 }
 
 /// Returns whether an address belongs to this thread's network namespace: packets to it go over
@@ -182,15 +163,15 @@ mod tests {
             software_checksum: Some(true),
             qdisc_rate: Some(1000),
         };
-        let of_server = describe(StreamPathKind::Network, &exit, true);
-        assert_eq!(of_server.interface.as_deref(), Some("eth7"));
-        assert_eq!(of_server.qdisc_bits_per_s, Some(8000.0));
-        assert!(of_server.checksum.ends_with("is off on eth7 at the server."), "{of_server:?}");
-        let here = describe(StreamPathKind::Network, &exit, false);
-        assert!(here.checksum.ends_with("is off on eth7."), "{here:?}");
+        let path = describe(StreamPathKind::Network, &exit);
+        assert_eq!(path.interface.as_deref(), Some("eth7"));
+        assert_eq!(path.software_checksum, Some(true));
+        assert_eq!(path.qdisc_bits_per_s, Some(8000.0));
+        let path = describe(StreamPathKind::Loopback, &exit);
+        assert_eq!(path.software_checksum, Some(false), "loopback skips checksums");
         for name in ["", "eth0; reboot", "\u{1b}[2J", "longer-than-15-bytes"] {
             let odd = Exit { interface: Some(name.to_owned()), ..Exit::default() };
-            assert_eq!(describe(StreamPathKind::Network, &odd, true).interface, None, "{name}");
+            assert_eq!(describe(StreamPathKind::Network, &odd).interface, None, "{name}");
         }
     }
 

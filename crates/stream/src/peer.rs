@@ -217,7 +217,7 @@ fn set_up(stream: &TcpStream, test: &Test) -> Result<(), StreamError> {
     stream.set_read_timeout(Some(STEP)).map_err(failed)?;
     stream.set_write_timeout(Some(STEP)).map_err(failed)?;
     if let Some(rate) = test.rate_bits_per_s {
-        socket::set_pacing_limit(stream, (rate / 8).max(1))?;
+        socket::set_pacing_limit(stream, rate / 8)?;
     }
     Ok(())
 }

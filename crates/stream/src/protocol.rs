@@ -20,6 +20,9 @@ pub const MAX_DATAGRAM: u32 = 65_507;
 pub const MAX_CONNECTIONS: u32 = 64;
 /// Maximum socket buffer size that may be requested, in bytes.
 pub const MAX_BUFFER: u32 = 64 << 20;
+/// Minimum rate of a connection in bits per second: one byte per second, the unit of
+/// SO_MAX_PACING_RATE.
+pub const MIN_RATE: u64 = 8;
 /// Maximum duration of either phase of a test: the warm-up or the measurement.
 pub const MAX_TIME: Duration = Duration::from_secs(60);
 /// Maximum pause of either side after a call.
@@ -111,16 +114,24 @@ impl Test {
         let buffer = buffers.into_iter().flatten().max().unwrap_or(0);
         let pause = self.write_pause.max(self.read_pause);
         if !(1..=most).contains(&self.message) {
-            return Some(format!("message size {} is outside the range 1 to {most}", self.message));
+            return Some(format!(
+                "invalid message size of {} bytes: must be 1 to {most}",
+                self.message
+            ));
         }
         if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
             return Some(format!(
-                "number of connections {} is outside the range 1 to {MAX_CONNECTIONS}",
+                "invalid number of connections {}: must be 1 to {MAX_CONNECTIONS}",
                 self.connections
             ));
         }
         if buffer > MAX_BUFFER {
-            return Some(format!("buffer size {buffer} is above {MAX_BUFFER}"));
+            return Some(format!(
+                "invalid buffer size of {buffer} bytes: must be at most {MAX_BUFFER}"
+            ));
+        }
+        if let Some(rate) = self.rate_bits_per_s.filter(|rate| *rate < MIN_RATE) {
+            return Some(format!("invalid rate of {rate} b/s: must be at least {MIN_RATE}"));
         }
         if self.warm_up > MAX_TIME || self.measured > MAX_TIME {
             let most = MAX_TIME.as_secs();
@@ -162,6 +173,7 @@ pub(crate) mod tests {
     #[test]
     fn each_limit_is_enforced() {
         assert_eq!(test().excess(), None);
+        assert_eq!(Test { rate_bits_per_s: Some(MIN_RATE), ..test() }.excess(), None);
         for bad in [
             Test { message: 0, ..test() },
             Test { message: MAX_MESSAGE + 1, ..test() },
@@ -170,6 +182,8 @@ pub(crate) mod tests {
             Test { connections: MAX_CONNECTIONS + 1, ..test() },
             Test { send_buffer: Some(MAX_BUFFER + 1), ..test() },
             Test { receive_buffer: Some(u32::MAX), ..test() },
+            Test { rate_bits_per_s: Some(0), ..test() },
+            Test { rate_bits_per_s: Some(MIN_RATE - 1), ..test() },
             Test { measured: MAX_TIME + Duration::from_nanos(1), ..test() },
             Test { warm_up: Duration::MAX, ..test() },
             Test { read_pause: Duration::from_secs(2), ..test() },

@@ -3,7 +3,7 @@
 
 use crate::StreamError;
 use crate::methods::{METHODS, Method};
-use crate::protocol::{MAX_BUFFER, MAX_CONNECTIONS, MAX_DATAGRAM, MAX_MESSAGE, MAX_TIME};
+use crate::protocol::{MAX_TIME, Test, Way};
 use linerate_record::stream::StreamMode;
 use std::time::Duration;
 
@@ -56,6 +56,9 @@ pub struct Point {
     pub connections: u32,
 }
 
+/// Warm-up before each measurement, to get past slow start and cold caches. It lasts longer than
+/// the first few round trips on any path within a machine or a site.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(50);
 /// Measurement time of a test in which functions are sampled: 40 to 200 samples of a busy thread.
 /// The sampler has room for the samples of 1 s.
 const SAMPLED: Duration = Duration::from_millis(400);
@@ -155,31 +158,39 @@ impl Request {
         (self.methods().len() as u64, SAMPLED)
     }
 
-    /// Checks the limits that the server enforces, so that violations are reported before anything
-    /// runs.
-    pub(crate) fn check(&self) -> Result<(), StreamError> {
-        let invalid = |what: String| Err(StreamError::Invalid { what });
-        let most = if self.mode == StreamMode::Udp { MAX_DATAGRAM } else { MAX_MESSAGE };
-        for point in &self.points {
-            if point.message == 0 || point.message > most {
-                return invalid(format!(
-                    "invalid message size of {} bytes: must be 1 to {most}",
-                    point.message
-                ));
-            }
-            if point.connections == 0 || point.connections > MAX_CONNECTIONS {
-                return invalid(format!(
-                    "invalid number of connections {}: must be 1 to {MAX_CONNECTIONS}",
-                    point.connections
-                ));
-            }
-            let buffers = [point.send_buffer, point.receive_buffer];
-            if let Some(large) = buffers.into_iter().flatten().find(|bytes| *bytes > MAX_BUFFER) {
-                return invalid(format!(
-                    "invalid buffer size of {large} bytes: must be at most {MAX_BUFFER}"
-                ));
-            }
+    /// Returns the test of a point.
+    pub(crate) fn test(&self, point: &Point) -> Test {
+        Test {
+            mode: self.mode,
+            is_server_sender: self.reverse && self.mode != StreamMode::Request,
+            way: Way::Plain,
+            send_buffer: point.send_buffer,
+            receive_buffer: point.receive_buffer,
+            message: point.message,
+            connections: point.connections,
+            warm_up: WARM_UP,
+            measured: self.visit(),
+            nodelay: self.nodelay,
+            rate_bits_per_s: self.rate_bits_per_s,
+            write_pause: self.write_pause,
+            read_pause: self.read_pause,
+            writes: self.writes.min(point.message),
+            server_cpu: self.cpus.map(|[_, server]| server),
+            is_sampled: false,
         }
+    }
+
+    /// Checks the time of the tests, and the limits that the server enforces, so that violations
+    /// are reported before anything runs.
+    pub(crate) fn check(&self) -> Result<(), StreamError> {
+        self.check_time()?;
+        let excess = self.points.iter().find_map(|point| self.test(point).excess());
+        excess.map_or(Ok(()), |what| Err(StreamError::Invalid { what }))
+    }
+
+    /// Checks that each test gets enough time, and not too much, of the total.
+    fn check_time(&self) -> Result<(), StreamError> {
+        let invalid = |what: String| Err(StreamError::Invalid { what });
         const LEAST: Duration = Duration::from_millis(20);
         if self.points.is_empty() || self.visit() < LEAST {
             return invalid(format!(
@@ -276,6 +287,22 @@ mod tests {
         for request in slow {
             let error = request.check().unwrap_err().to_string();
             assert!(error.contains("34.0 ms") && error.contains("--time"), "{error}");
+        }
+    }
+
+    #[test]
+    fn limits_of_the_server_are_checked_before_anything_runs() {
+        let usual = request(Duration::from_secs(1));
+        let point = usual.points[0];
+        let of = |point: Point| Request { points: vec![usual.points[0], point], ..usual.clone() };
+        for (bad, reason) in [
+            (of(Point { message: 0, ..point }), "message size of 0 bytes"),
+            (of(Point { connections: 65, ..point }), "number of connections 65"),
+            (of(Point { receive_buffer: Some(u32::MAX), ..point }), "buffer size of 4294967295"),
+            (Request { rate_bits_per_s: Some(0), ..usual.clone() }, "rate of 0 b/s"),
+        ] {
+            let error = bad.check().unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
         }
     }
 

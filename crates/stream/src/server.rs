@@ -42,7 +42,8 @@ pub struct Service {
 pub struct Limits {
     /// Token that clients must present; `None` admits any client that can reach the address.
     pub token: Option<String>,
-    /// Whether the server exits after its first authenticated client.
+    /// Whether the server exits after the first authenticated client. Clients that it rejects
+    /// meanwhile, because it serves one at a time, do not count.
     pub is_for_one: bool,
 }
 
@@ -95,8 +96,7 @@ impl Service {
                             let greeted = self.greet(stream);
                             strangers.fetch_sub(1, Ordering::Relaxed);
                             let ended = greeted.and_then(|line| attend(line, busy, is_over));
-                            let is_welcome = !matches!(ended, Err(Ended::Stranger(_)));
-                            over.fetch_or(self.is_for_one && is_welcome, Ordering::Relaxed);
+                            over.fetch_or(self.is_for_one && is_served(&ended), Ordering::Relaxed);
                             report(&described(from, ended));
                         });
                     }
@@ -147,6 +147,11 @@ enum Ended {
     Stranger(StreamError),
     /// The client had been authenticated.
     Client(StreamError),
+}
+
+/// Returns whether a client was served, and not rejected.
+fn is_served(ended: &Result<u64, Ended>) -> bool {
+    !matches!(ended, Err(Ended::Stranger(_) | Ended::Client(StreamError::Refused { .. })))
 }
 
 fn described(from: SocketAddr, ended: Result<u64, Ended>) -> String {

@@ -11,7 +11,7 @@ use linerate_explain::classes::class_of;
 use linerate_record::profile::CostClass;
 use linerate_record::stream::StreamMode;
 use linerate_record::units::{parse_bit_rate, parse_memory_size};
-use linerate_stream::protocol::PORT;
+use linerate_stream::protocol::{MAX_PAUSE, MIN_RATE, PORT};
 use linerate_stream::{Network, Request, Target, sweep};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -154,12 +154,12 @@ fn buffer(text: &str) -> Result<Buffer, String> {
 
 fn rate(text: &str) -> Result<u64, String> {
     let bits = parse_bit_rate(text).map_err(|error| quoted(&error))?.0;
-    let is_usable = (8.0..=1e15).contains(&bits);
+    let is_usable = (MIN_RATE as f64..=1e15).contains(&bits);
     is_usable.then_some(bits as u64).ok_or_else(|| "expected 8b/s to 1000Tb/s".to_owned())
 }
 
 fn pause(text: &str) -> Result<Duration, String> {
-    time_in(text, Duration::ZERO..=linerate_stream::protocol::MAX_PAUSE, "1ms")
+    time_in(text, Duration::ZERO..=MAX_PAUSE, "1ms")
 }
 
 /// Parses two CPUs, which may be the same.

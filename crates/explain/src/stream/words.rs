@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fills in the placeholders in rule texts.
+//! Fills in the placeholders in rule texts, and states whether checksums were computed.
 
 use super::measure::{Facts, Measure};
-use linerate_record::stream::{StreamPathKind, StreamSide};
+use linerate_record::stream::{StreamPathKind, StreamReport, StreamSide};
 use linerate_record::units::{BitsPerSecond, memory_size, three_digits};
 
 /// Placeholders that a text may contain.
@@ -177,11 +177,81 @@ fn of_path(name: &str, facts: &Facts<'_>) -> Option<String> {
         "lost" => share(Measure::LostInTransit),
         "sent" => Some(point.udp.as_ref()?.sent.to_string()),
         "interface" => report.path.interface.clone(),
-        // The interface is the sender's.
-        "where" => {
-            let is_there = report.reverse && report.path.kind == StreamPathKind::Network;
-            Some(if is_there { " at the server" } else { "" }.to_owned())
-        }
+        "where" => Some(place(report).to_owned()),
         _ => None,
+    }
+}
+
+/// Describes where the sender's interface is: ` at the server`, or empty if it is on this machine.
+fn place(report: &StreamReport) -> &'static str {
+    let is_there = report.reverse && report.path.kind == StreamPathKind::Network;
+    if is_there { " at the server" } else { "" }
+}
+
+/// States whether payload checksums were computed, and why.
+pub(super) fn checksum(report: &StreamReport) -> String {
+    let path = &report.path;
+    let interface = path.interface.as_deref().unwrap_or("the interface");
+    let name = format!("{interface}{}", place(report));
+    match (path.kind, path.software_checksum) {
+        (StreamPathKind::Loopback, _) => {
+            "No payload checksum was computed: loopback skips it.".to_owned()
+        }
+        (_, Some(true)) => format!(
+            "Payload checksums were computed in software: tx-checksumming is off on {name}."
+        ),
+        (StreamPathKind::Namespaces, Some(false)) => format!(
+            "No payload checksum was computed: checksum offload is on for {name}, which is virtual \
+             and never needs the checksum."
+        ),
+        (_, Some(false)) => {
+            format!("Payload checksums were left to the hardware of {name} (tx-checksumming on).")
+        }
+        (_, None) => format!(
+            "Unknown whether payload checksums were computed: the offloads of {name} could not be \
+             read."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::explain;
+    use super::*;
+    use linerate_record::fixtures;
+
+    /// Returns the sentence of a stream through eth7.
+    fn sentence(kind: StreamPathKind, software_checksum: Option<bool>, reverse: bool) -> String {
+        let mut report = StreamReport { reverse, ..fixtures::stream() };
+        report.path.kind = kind;
+        report.path.interface = Some("eth7".to_owned());
+        report.path.software_checksum = software_checksum;
+        explain(&mut report);
+        report.path.checksum
+    }
+
+    #[test]
+    fn a_sentence_names_what_computed_the_checksums() {
+        use StreamPathKind::{Loopback, Namespaces, Network};
+        for (kind, is_software, reverse, end) in [
+            (Loopback, Some(false), true, "loopback skips it."),
+            (Namespaces, Some(true), true, "in software: tx-checksumming is off on eth7."),
+            (Namespaces, Some(false), false, "which is virtual and never needs the checksum."),
+            (Network, Some(true), false, "tx-checksumming is off on eth7."),
+            (Network, Some(true), true, "tx-checksumming is off on eth7 at the server."),
+            (Network, Some(false), true, "of eth7 at the server (tx-checksumming on)."),
+            (Network, None, false, "the offloads of eth7 could not be read."),
+        ] {
+            let sentence = sentence(kind, is_software, reverse);
+            assert!(sentence.ends_with(end), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn stored_records_have_the_same_sentence() {
+        let mut report = fixtures::stream();
+        let stored = std::mem::take(&mut report.path.checksum);
+        explain(&mut report);
+        assert_eq!(report.path.checksum, stored);
     }
 }

@@ -60,7 +60,8 @@ pub struct Qdisc {
     pub queued_packets: u32,
     /// Bytes queued.
     pub queued_bytes: u32,
-    /// Rate limit of `tbf`, `cake` or `netem`, bytes per second.
+    /// Rate limit of `tbf`, `cake` or `netem`, bytes per second. [`Network::rate_of`] includes
+    /// `htb`.
     pub rate: Option<u64>,
     /// Time for which `netem` delays each packet on average, in nanoseconds.
     pub delay_ns: Option<u64>,
@@ -68,13 +69,13 @@ pub struct Qdisc {
 
 /// An `htb` class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HtbClass {
+struct HtbClass {
     /// Class ID, with the qdisc's handle in the upper 16 bits.
-    pub handle: u32,
+    handle: u32,
     /// Whether the class is a root class.
-    pub is_outermost: bool,
+    is_outermost: bool,
     /// Ceiling rate, bytes per second.
-    pub ceiling: u64,
+    ceiling: u64,
 }
 
 impl Qdisc {
@@ -148,6 +149,15 @@ impl HtbClass {
     }
 }
 
+/// Returns the rate limit of an `htb` qdisc, given the classes of its interface, in bytes per
+/// second: the sum of the ceiling rates of its outermost classes. `None` if it has none.
+fn limit_of_classes(qdisc: &Qdisc, classes: &[HtbClass]) -> Option<u64> {
+    let is_own = |handle: u32| handle >> 16 == qdisc.handle >> 16;
+    let outermost = classes.iter().filter(|class| class.is_outermost && is_own(class.handle));
+    let sum = outermost.fold(0_u64, |sum, class| sum.saturating_add(class.ceiling));
+    (sum > 0).then_some(sum)
+}
+
 /// Returns a rate in bytes per second: the 64-bit attribute if there is one (from 4 GiB/s up),
 /// otherwise the last field of the `tc_ratespec` at offset `at` in the parameters.
 fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
@@ -168,11 +178,18 @@ impl Network {
         })
     }
 
+    /// Returns the rate limit of a qdisc of this namespace in bytes per second; for `htb`, the sum
+    /// of the maximum rates of its outermost classes. `None` if it has no limit, or if the kernel
+    /// does not answer.
+    pub fn rate_of(&self, qdisc: &Qdisc) -> Option<u64> {
+        if qdisc.kind != "htb" {
+            return qdisc.rate;
+        }
+        limit_of_classes(qdisc, &self.htb_classes(qdisc.interface).ok()?)
+    }
+
     /// Returns the classes of an interface's `htb` qdiscs.
-    ///
-    /// # Errors
-    /// Returns an error if the kernel does not answer.
-    pub fn htb_classes(&self, interface: u32) -> Result<Vec<HtbClass>, Error> {
+    fn htb_classes(&self, interface: u32) -> Result<Vec<HtbClass>, Error> {
         let mut request = [0; MESSAGE];
         request[4..8].copy_from_slice(&interface.to_ne_bytes());
         dump(&self.route, RTM_GETTCLASS, &request, |kind, body| {
@@ -261,6 +278,21 @@ mod tests {
         let class = HtbClass { handle: 0x1_0001, is_outermost: true, ceiling: 250_000 };
         assert_eq!(HtbClass::decode(&body), Some(class));
         assert_eq!(HtbClass::decode(&tbf(false)), None);
+    }
+
+    #[test]
+    fn the_limit_of_htb_is_the_sum_of_its_outermost_classes() {
+        let htb = Qdisc { kind: "htb".to_owned(), handle: 0x1_0000, ..Qdisc::default() };
+        let class = |handle, is_outermost, ceiling| HtbClass { handle, is_outermost, ceiling };
+        let outermost = class(0x1_0001, true, 125_000);
+        let inner = class(0x1_0002, false, 100_000);
+        let other = class(0x2_0001, true, 50_000);
+        assert_eq!(limit_of_classes(&htb, &[outermost, inner, other]), Some(125_000));
+        let second = class(0x1_0003, true, 250_000);
+        assert_eq!(limit_of_classes(&htb, &[outermost, second]), Some(375_000));
+        assert_eq!(limit_of_classes(&htb, &[inner, other]), None);
+        let unlimited = class(0x1_0001, true, u64::MAX);
+        assert_eq!(limit_of_classes(&htb, &[unlimited, second]), Some(u64::MAX));
     }
 
     proptest! {
