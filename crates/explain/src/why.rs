@@ -71,6 +71,9 @@ const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let facts = Facts::new(observation);
     let mut findings = findings(&facts);
+    if let Some(first) = findings.first_mut() {
+        first.sentence += &rest::remarks::on_interrupts(&facts);
+    }
     if is_of_root(&facts) {
         // Root needs no sudo, and may not have it.
         let texts = findings.iter_mut().flat_map(|one| [&mut one.fix, &mut one.workaround]);

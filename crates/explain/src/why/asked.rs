@@ -146,6 +146,16 @@ fn is_prompt(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) 
         || works()
 }
 
+/// Returns the number of connections that the program opens per second, if a thread asks servers on
+/// many connections in turn; otherwise `None`.
+pub(super) fn opened_per_s(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    let server = asked(facts, thread)?;
+    let mut to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(&server));
+    let is_many = to_it.any(|socket| opens_often(facts, thread, socket));
+    let opened = facts.protocol("Tcp.ActiveOpens")? as f64 / facts.elapsed();
+    is_many.then_some(opened)
+}
+
 /// Returns whether a connection may be one of many that a thread opens in turn, each for one
 /// request: each then carries a few segments only.
 fn opens_often(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) -> bool {

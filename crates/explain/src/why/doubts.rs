@@ -83,6 +83,7 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| vanished(facts))
         .or_else(|| rejected::at_ports(facts))
         .or_else(|| shadowed::by_port(facts))
+        .or_else(|| rejected::failed_sends(facts))
         .or_else(|| too_large(facts))
         .or_else(|| dropped_elsewhere(facts))
         .or_else(|| segments::resent(facts))

@@ -107,6 +107,10 @@ fn batches_save_only_the_calls_that_pass_packets() {
     assert!(sentence.contains("reads the clock with system calls (1.33 per packet)"), "{sentence}");
     let (all, part) = (all.unwrap(), part.unwrap());
     assert!((part - all).abs() < 0.1 * all, "{part} {all}");
+    // The two most frequent kinds of other calls are named.
+    let two = [&mixed[..], &[("newfstatat", 700_000)]].concat();
+    let (_, sentence) = gain(&with_calls(echo(600_000, PLAIN), 2_700_000, &two));
+    assert!(sentence.contains("(1.33 per packet), and looks files up by name"), "{sentence}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod others;
 mod parts;
 mod properties;
 mod queues;
+mod refused;
 mod runtimes;
 mod seeds;
 mod segments;

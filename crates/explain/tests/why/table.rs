@@ -124,6 +124,13 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("tid", "TID"),
     ("watch_peer", "linerate why PID, on the peer's machine"),
     ("watch_server", "linerate why PID, on the server's machine"),
+    (
+        "conntrack_fix",
+        "Raise net.netfilter.nf_conntrack_max or, if hash chains are too long (`chaintoolong` in \
+         `conntrack -S`), net.netfilter.nf_conntrack_buckets; or exempt the traffic from tracking \
+         (an nft rule with notrack in a raw prerouting chain)",
+    ),
+    ("keep_open", "Keep"),
     ("combine", ""),
     ("collector_fix", "; in Python, compare the rate after gc.freeze() first"),
 ];

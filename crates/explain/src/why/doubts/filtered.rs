@@ -27,7 +27,7 @@ pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
             let rule = rules().find(|one| one.cause == Cause::ReversePathFilter)?;
             (by_filter, "the reverse path filter", rule.fix)
         }
-        false => (by_table, "the connection tracking table", conntrack_fix(facts)),
+        false => (by_table, "the full connection tracking table", conntrack_fix(facts)),
     };
     if dropped == 0 || 2 * dropped < lost {
         return None;

@@ -2,12 +2,13 @@
 //! Packets that do not get past the socket layer: rejected by a socket's filter, sent to an address
 //! or port without a socket, or held back by a very small receive buffer.
 
+use super::super::called;
 use super::super::facts::Facts;
 use super::super::losses::{has_drop_reasons, is_much};
 use super::super::words::percent;
 use super::Doubt;
 use linerate_record::units::{grouped, memory_size};
-use linerate_record::why::{SocketCounts, SocketKind};
+use linerate_record::why::{PacketCount, SocketCounts, SocketKind};
 
 /// Detects a UDP socket that drops datagrams although its buffer is not full, and a listening
 /// socket that drops connection attempts although its accept queue is not.
@@ -92,6 +93,39 @@ pub(super) fn at_ports(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         "Compare their destination (tcpdump -ni any icmp shows the rejections) with the address \
          and port that the program listens on (ss -ulnp)",
+    )
+}
+
+/// Detects datagrams that were not sent: calls that send are more frequent than datagrams
+/// that leave.
+pub(super) fn failed_sends(facts: &Facts<'_>) -> Option<Doubt> {
+    /// Minimum fraction of the calls. System calls are sampled, so their number has an error of
+    /// about 1 %.
+    const SHARE: f64 = 0.1;
+    /// Minimum number per second.
+    const PER_S: f64 = 10.0;
+    // Other kinds of sockets are sent to by the same calls.
+    let has_others = facts.observation.sockets.iter().any(|one| one.kind != SocketKind::Udp);
+    let counter = facts.observation.packets.as_ref().map(|one| one.counter.as_str());
+    if has_others || counter != Some(PacketCount::DATAGRAMS) {
+        return None;
+    }
+    let calls: u64 = ["sendto", "sendmsg"].iter().map(|name| called::count(facts, name)).sum();
+    let failed = calls.saturating_sub(facts.datagrams("OutDatagrams")?);
+    if (failed as f64) < (SHARE * calls as f64).max(PER_S * facts.elapsed()) {
+        return None;
+    }
+    let pid = facts.observation.watched.pids.first().copied().unwrap_or(0);
+    Doubt::new(
+        format!(
+            "Cannot tell why {} of {} calls to send a datagram ({} %) sent none: they failed, for \
+             example for lack of a route or because of a firewall rule, or each collects data for \
+             a later call (MSG_MORE).",
+            grouped(failed),
+            grouped(calls),
+            share_of(failed, calls)
+        ),
+        format!("See the errors: strace -f -Z -e trace=sendto,sendmsg -p {pid}"),
     )
 }
 

@@ -104,6 +104,20 @@ pub(super) fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     if resent < LEAST || share < SHARE {
         return None;
     }
+    // Each of these handshakes is completed by a retransmission, after 1 s or more.
+    let deferred = facts.protocol("TcpExt.TCPDeferAcceptDrop").unwrap_or(0);
+    if 2 * deferred >= resent {
+        return Doubt::new(
+            format!(
+                "Cannot tell whether the clients should send first: listening sockets with \
+                 TCP_DEFER_ACCEPT ignored the ends of {deferred} handshakes because no data came \
+                 with them, and {resent} segments were retransmitted. If the server speaks first, \
+                 each of its clients waits for a second or more."
+            ),
+            "Remove TCP_DEFER_ACCEPT from the listening sockets (deferred in nginx, defer-accept \
+             in haproxy), unless clients send first",
+        );
+    }
     let doubt = Doubt::new(
         format!(
             "Cannot tell why segments were lost in transit: TCP retransmitted {resent} segments \

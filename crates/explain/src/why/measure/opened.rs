@@ -86,13 +86,14 @@ pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
         let aborted = aborted.min(accepted);
         return is_many(facts, aborted, accepted, PER_S, SHARE).then_some((accepted, aborted));
     }
+    let is_many = |aborted| is_many(facts, aborted, accepted, PER_S, SHARE);
+    if are_empty(facts) {
+        let aborted = aborted.min(accepted);
+        return is_many(aborted).then_some((accepted, aborted));
+    }
     let opened = facts.protocol("Tcp.ActiveOpens").unwrap_or(0);
-    let aborted = match are_empty(facts) {
-        true => aborted.min(accepted),
-        false => aborted.saturating_sub(opened),
-    };
-    let is_many = is_many(facts, aborted, accepted, PER_S, SHARE);
-    (is_many && !were_served(facts)).then_some((accepted, aborted))
+    let aborted = aborted.saturating_sub(opened);
+    (is_many(aborted) && !were_served(facts)).then_some((accepted, aborted))
 }
 
 /// Returns whether the program listens, and connections were closed without a reply often enough to
@@ -123,7 +124,7 @@ fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
 fn are_empty(facts: &Facts<'_>) -> bool {
     /// Minimum number of connections, and minimum fraction of them without data.
     const FEW: usize = 10;
-    const MOST: f64 = 0.8;
+    const MOST: f64 = 0.7;
     let most = facts.observation.sockets.iter().filter_map(|one| one.reads).max();
     let is_brief = |one: &&SocketCounts| one.reads < most && is_accepted(facts, one);
     let tcps = facts.observation.sockets.iter().filter(is_brief).filter_map(|it| it.tcp.as_ref());

@@ -66,8 +66,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Next::Is("the peer"),
         sentence: "Thread {thread} spends {asleep_on_server} of the time waiting for replies from \
                    {asked_server}: its connection carries one request, or one batch, at a \
-                   time.{round_trip}",
-        fix: "Keep more requests in flight: pipeline them (in larger batches), or use more \
+                   time.{reconnects}{round_trip}",
+        fix: "{keep_open} more requests in flight: pipeline them (in larger batches), or use more \
               connections (and threads)",
         workaround: Some(
             "make the peer faster, or use a closer one; to see what limits the peer: {watch_peer}",

@@ -5,7 +5,7 @@ use super::super::facts::{Facts, SCHEDULER_OF_HOST};
 use super::super::measure::connections::always_sending;
 use super::super::{asked, waits};
 use super::{milliseconds, percent};
-use linerate_record::units::BitsPerSecond;
+use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{RanInstead, ThreadActivity, Unread};
 
 /// Placeholders that this module fills in.
@@ -15,6 +15,8 @@ pub(super) const NAMES: &[&str] = &[
     "silent_wait",
     "asleep_on_silent",
     "round_trip",
+    "reconnects",
+    "keep_open",
     "pipe",
     "send",
 ];
@@ -26,6 +28,14 @@ pub(super) fn value(name: &str, facts: &Facts<'_>, thread: &ThreadActivity) -> O
         "silent_wait" => Some(milliseconds(1e3 * asked::silent(facts, thread)?.wait_s)),
         "asked_server" => Some(asked::asked(facts, thread).unwrap_or_else(|| "a peer".to_owned())),
         "round_trip" => Some(round_trip(facts, thread).unwrap_or_default()),
+        "reconnects" => Some(reconnects(facts, thread).unwrap_or_default()),
+        "keep_open" => Some(match reconnects(facts, thread) {
+            Some(_) => {
+                "Keep connections open for many requests (keep-alive, TLS sessions), then keep"
+                    .to_owned()
+            }
+            None => "Keep".to_owned(),
+        }),
         "send" => {
             let sends = thread.asleep_on.iter().filter(|sleep| waits::is_to_peer(sleep));
             waits::longest(sends).map(waits::named)
@@ -56,6 +66,17 @@ pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
         "bulk_min_rtt" => milliseconds(1e3 * tcp.min_rtt_s),
         _ => BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()).to_string(),
     })
+}
+
+/// Returns a remark about connections that the thread opens for single requests; `None` if it opens
+/// few.
+fn reconnects(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
+    let opened = asked::opened_per_s(facts, thread)?;
+    Some(format!(
+        " It opens {} connections per second: each costs round trips, and with TLS a handshake on \
+         both sides.",
+        grouped(opened as u64)
+    ))
 }
 
 /// Returns a remark about the distance of the server that a thread waits for; `None` if it is near.
