@@ -10,6 +10,7 @@ use crate::files;
 use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
+use linerate_record::shell::quoted;
 use linerate_record::{Body, Record, Warning};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -353,7 +354,7 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     ];
     let with_files = |text: String| {
         let known = files.into_iter().filter_map(|(place, file)| Some((place, file?)));
-        known.fold(text, |text, (place, file)| text.replace(place, &terminal::quoted(file)))
+        known.fold(text, |text, (place, file)| text.replace(place, &quoted(file)))
     };
     let answer = show(forms.output, form, destination, record, &options, with_files);
     if !forms.output.quiet() && cfg!(debug_assertions) && times_this_program(&record.body) {
