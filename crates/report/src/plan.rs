@@ -4,7 +4,7 @@
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::tune::ruled_out;
-use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
+use crate::value::{ABSENT, clean, interval, min_gain, percent, quoted, ranged, significant};
 use linerate_record::Figure;
 use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
 use linerate_record::units::{Kpps, counted, three_digits};
@@ -116,7 +116,8 @@ fn workers(report: &PlanReport, style: &Style) -> String {
 /// Returns one block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
-        return vec![line("change", "none: no change is predicted to gain 2 % or more", style)];
+        let none = format!("none: no change is predicted to gain {} or more", min_gain());
+        return vec![line("change", &none, style)];
     }
     let all = report.recommendations.iter().enumerate();
     all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()

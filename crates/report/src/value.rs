@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formatting of values.
 
+use linerate_plan::verdict::MIN_GAIN;
 use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
 use std::collections::BTreeSet;
@@ -105,6 +106,11 @@ fn ranged_as(
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     if text == "-0.0" { "0.0".to_owned() } else { text }
+}
+
+/// Formats the minimum gain for a change: `2 %`.
+pub(crate) fn min_gain() -> String {
+    format!("{} %", three_digits(100.0 * MIN_GAIN))
 }
 
 /// Formats a figure's value without its unit and interval.
