@@ -14,7 +14,7 @@ mod rows;
 mod rpistat;
 
 use crate::layout::{LABEL_COLUMNS, Paint, labelled, limited, stacked};
-use crate::value::{clean, significant};
+use crate::value::{clean, cut, significant};
 use crate::{Detail, Style};
 use linerate_record::shell::command_line;
 use linerate_record::stat::{ExitStatus, StatReport, StatTarget};
@@ -92,16 +92,6 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
             format!("everything on {word} {}", list(cpus))
         }
     }
-}
-
-/// Truncates `text` to `columns` columns. The record has the full text.
-fn cut(text: &str, columns: usize) -> String {
-    const MORE: &str = " ...";
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept = columns.saturating_sub(MORE.len());
-    text.chars().take(kept).collect::<String>() + MORE
 }
 
 fn target(report: &StatReport, style: &Style) -> String {

@@ -66,6 +66,11 @@ pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
+/// Formats the value of a figure for a table cell, without its interval.
+pub(crate) fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+}
+
 /// Formats a figure in bytes and its interval in the same unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
@@ -239,6 +244,8 @@ mod tests {
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
         let absent = Figure::absent("bytes", Tier::Sw, "test", "no step");
         assert_eq!(ranged_binary(&absent), "-");
+        assert_eq!(cell(&absent, whole), "-");
+        assert_eq!(cell(&figure(2.0, 1.5, 2.5), whole), "2");
         assert_eq!(in_sentence(&absent, "ns", three_digits), "- (no step)");
         assert_eq!(in_sentence(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");
         assert_eq!(ranged(&figure(2.0, 1.5, f64::INFINITY), three_digits), "2 (at least 1.5)");
