@@ -347,7 +347,7 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     let forms = forms.into();
     let destination = if forms.is_aside { Destination::Stderr } else { Destination::Stdout };
     let options = Options { is_written: forms.tuned_file.is_some(), ..options(forms.detail) };
-    let form = forms.output.form_of(kind(&record.body));
+    let form = forms.output.form_of(record.body.kind());
     let files = [
         (linerate_report::PATH_FILE, forms.path_file),
         (linerate_report::TUNED_FILE, forms.tuned_file),
@@ -392,15 +392,6 @@ pub(crate) fn show(
 pub(crate) fn keep(output: &Output, record: &Record) -> Result<(), Failure> {
     let Some(file) = &output.record else { return Ok(()) };
     files::write(file, record.to_json_pretty().map_err(Failure::new)?)
-}
-
-/// Returns the kind of a record, if a format depends on it; otherwise an empty string.
-pub(crate) fn kind(body: &Body) -> &'static str {
-    match body {
-        Body::Stat(_) => STAT,
-        Body::Profile(_) => PROFILE,
-        _ => "",
-    }
 }
 
 /// Returns the error for a format that needs another kind of record.

@@ -159,14 +159,8 @@ pub(crate) fn reason(figure: &Figure) -> &str {
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
-    let words = tiers.into_iter().filter_map(|tier| match tier {
-        Tier::Hw => None,
-        Tier::User => Some("user"),
-        Tier::Sw => Some("sw"),
-        Tier::Sim => Some("sim"),
-        Tier::Model => Some("model"),
-    });
-    words.collect::<Vec<_>>().join(", ")
+    let others = tiers.into_iter().filter(|tier| *tier != Tier::Hw);
+    others.map(Tier::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Draws one character per bucket, with a height relative to the fullest; blank for 0.

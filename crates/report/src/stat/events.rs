@@ -5,7 +5,7 @@ use super::columns::{self, Column};
 use super::error;
 use crate::Style;
 use crate::layout::{Paint, labelled};
-use crate::value::{ABSENT, cell, clean, count, percent, reason, significant, tiers, whole};
+use crate::value::{ABSENT, cell, clean, count, percent, reason, significant, whole};
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
@@ -109,11 +109,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
 
 /// Returns a figure's evidence tier; empty if the figure is absent.
 fn tier_of(figure: &Figure) -> String {
-    match (figure.as_number(), figure.tier) {
-        (None, _) => String::new(),
-        (Some(_), Tier::Hw) => "hw".to_owned(),
-        (Some(_), _) => tiers([figure]),
-    }
+    figure.as_number().map_or_else(String::new, |_| figure.tier.name().to_owned())
 }
 
 /// Returns the value formatted by `show`, with its error.
