@@ -82,6 +82,15 @@ impl<'a> Destination<'a> {
         }
     }
 
+    /// Returns the style for the destination; files have no colours.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Self::Stdout => style(),
+            Self::Stderr => style_on(&io::stderr()),
+            Self::File(_) => Style { color: false, ..style() },
+        }
+    }
+
     /// Returns the destination's path if it is a file.
     pub(crate) fn file(self) -> Option<&'a Path> {
         match self {
@@ -152,7 +161,7 @@ pub(crate) fn style() -> Style {
 }
 
 /// Returns the style for this stream.
-pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
+fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
     Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
 }
