@@ -204,10 +204,7 @@ fn try_with(choice: &Choice, linerate: &Path, compiled: &Path) -> Result<Vec<Tri
     }
     for repeat in 0..choice.repeats {
         let mut order: Vec<usize> = (0..tried.len()).collect();
-        let mut random = Random::new(mix(choice.random ^ mix(u64::from(repeat))));
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
-        }
+        Random::new(mix(choice.random ^ mix(u64::from(repeat)))).shuffle(&mut order);
         for at in order {
             let one = &mut tried[at];
             let seed = mix(choice.random ^ mix(u64::from(repeat) + 7)) % 1_000_000;

@@ -96,10 +96,7 @@ fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, St
     let mut rounds = Vec::new();
     for round in 0..choice.rounds {
         let mut order: Vec<usize> = (0..there.len()).collect();
-        // Fisher-Yates shuffle.
-        for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last + 1));
-        }
+        random.shuffle(&mut order);
         let mut costs = vec![None; there.len()];
         for place in order {
             let cost = watched.during(|pid| there[place].watch(pid, SECONDS, linerate))?;

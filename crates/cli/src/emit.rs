@@ -10,6 +10,7 @@ use crate::files;
 use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
+use linerate_record::shell::quoted;
 use linerate_record::{Body, Record, Warning};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -78,6 +79,15 @@ impl<'a> Destination<'a> {
             Some(file) => Self::File(file),
             None if has_command => Self::Stderr,
             None => Self::Stdout,
+        }
+    }
+
+    /// Returns the style for the destination; files have no colours.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Self::Stdout => style(),
+            Self::Stderr => style_on(&io::stderr()),
+            Self::File(_) => Style { color: false, ..style() },
         }
     }
 
@@ -151,7 +161,7 @@ pub(crate) fn style() -> Style {
 }
 
 /// Returns the style for this stream.
-pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
+fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
     Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
 }
@@ -346,14 +356,14 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     let forms = forms.into();
     let destination = if forms.is_aside { Destination::Stderr } else { Destination::Stdout };
     let options = Options { is_written: forms.tuned_file.is_some(), ..options(forms.detail) };
-    let form = forms.output.form_of(kind(&record.body));
+    let form = forms.output.form_of(record.body.kind());
     let files = [
         (linerate_report::PATH_FILE, forms.path_file),
         (linerate_report::TUNED_FILE, forms.tuned_file),
     ];
     let with_files = |text: String| {
         let known = files.into_iter().filter_map(|(place, file)| Some((place, file?)));
-        known.fold(text, |text, (place, file)| text.replace(place, &terminal::quoted(file)))
+        known.fold(text, |text, (place, file)| text.replace(place, &quoted(file)))
     };
     let answer = show(forms.output, form, destination, record, &options, with_files);
     if !forms.output.quiet() && cfg!(debug_assertions) && times_this_program(&record.body) {
@@ -391,15 +401,6 @@ pub(crate) fn show(
 pub(crate) fn keep(output: &Output, record: &Record) -> Result<(), Failure> {
     let Some(file) = &output.record else { return Ok(()) };
     files::write(file, record.to_json_pretty().map_err(Failure::new)?)
-}
-
-/// Returns the kind of a record, if a format depends on it; otherwise an empty string.
-pub(crate) fn kind(body: &Body) -> &'static str {
-    match body {
-        Body::Stat(_) => STAT,
-        Body::Profile(_) => PROFILE,
-        _ => "",
-    }
 }
 
 /// Returns the error for a format that needs another kind of record.

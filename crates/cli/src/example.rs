@@ -3,8 +3,8 @@
 
 use crate::failure::Failure;
 use crate::files;
-use crate::terminal::quoted;
 use clap::Args;
+use linerate_record::shell::quoted;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::help_text::{examples, paragraphs};
-use crate::{export, machine, provenance, terminal};
+use crate::{export, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
@@ -13,6 +13,7 @@ use linerate_explain::questions::{Inquiry, QUESTIONS, Question, ask};
 use linerate_explain::regions::as_strands;
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::run::RunReport;
+use linerate_record::shell::quoted;
 use linerate_record::{Body, Provenance, Record};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -80,7 +81,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let processor = processor(args, &record)?;
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
-    let name = terminal::quoted(file);
+    let name = quoted(file);
     let asked = Inquiry {
         record: &record,
         file: &name,

@@ -4,9 +4,10 @@
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
 use crate::help_text::{examples, paragraphs};
-use crate::{input, machine, terminal};
+use crate::{input, machine};
 use clap::{Args, ValueEnum};
 use linerate_exchange::{folded, perf_script, pprof, profile_dump, table, totals};
+use linerate_record::shell::quoted;
 use linerate_record::{Body, Record};
 use std::path::{Path, PathBuf};
 
@@ -112,7 +113,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| match is_path_file(&json) {
         true => fail(format!(
             "a packet path, not a record; did you mean `linerate run {}`?",
-            terminal::quoted(file)
+            quoted(file)
         )),
         false => fail(error.to_string()),
     })

@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::kinds::load_plugins;
-use crate::terminal;
 use linerate_path::plugins::plugins;
+use linerate_record::shell::quoted;
 use std::path::{Path as FilePath, PathBuf};
 
 /// Reads the text of a path file.
@@ -23,7 +23,7 @@ pub(crate) fn path_text(file: &FilePath) -> Result<String, Failure> {
         true => Err(Failure::new(format!(
             "{}: JSON, not a packet path; if it is a record, did you mean `linerate report {}`?",
             file.display(),
-            terminal::quoted(file)
+            quoted(file)
         ))),
         false => Ok(text),
     }

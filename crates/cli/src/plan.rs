@@ -11,7 +11,7 @@ use crate::kinds::{kind, specs};
 use crate::machine;
 use crate::objects::{load_objects, path_text};
 use crate::plots::{Plots, replaced};
-use crate::{provenance, terminal};
+use crate::provenance;
 use clap::Args;
 use linerate_cmt::Chip;
 use linerate_cmt::planner::{self, Simulation};
@@ -26,7 +26,7 @@ use linerate_plan::search::Subject;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::tune::CalibrationReport;
-use linerate_record::{Body, Provenance, Record};
+use linerate_record::{Body, Provenance, Record, shell};
 use sketched::Sketching;
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -178,7 +178,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
 /// Returns the path file's name, quoted for use on a command line.
 fn quoted(args: &PlanArgs) -> String {
     let file = args.path.as_ref().or(args.sketching.out.as_ref());
-    terminal::quoted(file.map_or(OsStr::new("PATH.toml"), |file| file.as_os_str()))
+    shell::quoted(file.map_or(OsStr::new("PATH.toml"), |file| file.as_os_str()))
 }
 
 fn on_this_machine(

@@ -20,11 +20,10 @@ use linerate_record::memory::{Bandwidth, Operation};
 use linerate_record::profile::{ProfileReport, SimulatedRun};
 use linerate_record::stats::sampled_share;
 use linerate_record::{Body, Record};
-use linerate_report::{Options, Style};
+use linerate_report::Options;
 use linerate_stat::sim::{Geometry, Sim};
 use linerate_trial::Watch;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -296,12 +295,7 @@ fn simulated(
 }
 
 fn options(args: &ProfileArgs) -> Options {
-    let style = match args.destination() {
-        Destination::Stdout => emit::style(),
-        Destination::Stderr => emit::style_on(&io::stderr()),
-        Destination::File(_) => Style { color: false, ..emit::style() },
-    };
-    Options { style, ..emit::options(args.output.detail()) }
+    Options { style: args.destination().style(), ..emit::options(args.output.detail()) }
 }
 
 #[cfg(test)]

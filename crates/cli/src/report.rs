@@ -38,7 +38,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let record = export::read(&args.file)?;
-    let form = args.output.form_of(emit::kind(&record.body));
+    let form = args.output.form_of(record.body.kind());
     let detail = if args.all { Detail::Full } else { args.output.detail() };
     let options = emit::options(detail);
     emit::show(&args.output, form, Destination::Stdout, &record, &options, |text| text)

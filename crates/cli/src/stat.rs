@@ -11,7 +11,7 @@ mod list;
 use self::args::EventList;
 pub(crate) use self::args::StatArgs;
 use crate::appearance::{Form, STAT};
-use crate::emit::{self, Answer, Destination};
+use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::{input, provenance};
@@ -20,7 +20,6 @@ use linerate_record::units::three_digits;
 use linerate_record::{Body, Record};
 use linerate_report::{Detail, Options, Style};
 use linerate_stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -157,10 +156,6 @@ fn options(args: &StatArgs) -> Options {
 }
 
 fn style(args: &StatArgs) -> Style {
-    let style = match args.destination() {
-        Destination::Stdout => emit::style(),
-        Destination::Stderr => emit::style_on(&io::stderr()),
-        Destination::File(_) => Style { color: false, ..emit::style() },
-    };
+    let style = args.destination().style();
     Style { width: style.width.max(LIST_COLUMNS), ..style }
 }

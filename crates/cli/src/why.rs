@@ -6,7 +6,7 @@ mod bundle;
 mod demo;
 
 pub(crate) use self::args::WhyArgs;
-use crate::emit::{self, Answer, Destination, Lines};
+use crate::emit::{self, Answer, Lines};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
@@ -15,9 +15,8 @@ use crate::provenance;
 use linerate_observe::{Request, Target, observe};
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Record};
-use linerate_report::{Options, Style};
+use linerate_report::Options;
 use linerate_trial::Watch;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -104,7 +103,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         let Body::Why(report) = &record.body else { return Ok(Answer::Done) };
         let text = match args.output.json() {
             true => record.to_json_line().map_err(Failure::new)?,
-            false => linerate_report::why_line(report, &style(args)),
+            false => linerate_report::why_line(report, &args.destination().style()),
         };
         if !lines.put(&text)? {
             return Ok(Answer::Done);
@@ -119,13 +118,5 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
 }
 
 fn options(args: &WhyArgs) -> Options {
-    Options { style: style(args), ..emit::options(args.output.detail()) }
-}
-
-fn style(args: &WhyArgs) -> Style {
-    match args.destination() {
-        Destination::Stdout => emit::style(),
-        Destination::Stderr => emit::style_on(&io::stderr()),
-        Destination::File(_) => Style { color: false, ..emit::style() },
-    }
+    Options { style: args.destination().style(), ..emit::options(args.output.detail()) }
 }

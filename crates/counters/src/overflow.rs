@@ -210,9 +210,7 @@ fn rounds(trial: &Trial, cost: f64) -> Vec<(usize, usize)> {
         // 0.5 to 1.5 times the mean, so that samples are spread evenly over the round.
         let iterations = ((mean * (0.5 + random.uniform())) as usize).max(1);
         let mut order = [0, 1, 2];
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
-        }
+        random.shuffle(&mut order);
         work.extend(order.map(|at| (at, PARTS[at] * iterations)));
     }
     work

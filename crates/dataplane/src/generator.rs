@@ -215,7 +215,8 @@ fn folded(mut sum: u64) -> u16 {
 }
 
 /// Shuffles `list` (Fisher-Yates). The modulo bias is below 2^-32, as the list has at most 2^32
-/// entries.
+/// entries. Not [`Random::shuffle`], which draws in another way: the packets of published results
+/// and of users' path files follow from this sequence.
 fn shuffle(list: &mut [u32], random: &mut Random) {
     for last in (1..list.len()).rev() {
         list.swap(last, (random.next() % (last as u64 + 1)) as usize);

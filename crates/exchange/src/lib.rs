@@ -21,6 +21,7 @@
 pub mod derive;
 pub mod detect;
 pub mod folded;
+mod perf;
 pub mod perf_samples;
 pub mod perf_script;
 pub mod perf_stat;

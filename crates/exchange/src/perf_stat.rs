@@ -27,6 +27,7 @@
 mod plain;
 
 use crate::derive::{Sum, from_sums};
+use crate::perf::{UNITS, split_modifiers};
 use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
 use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
@@ -37,9 +38,6 @@ const CGROUP: &str = "cgroup ";
 
 /// Name of the only strand if perf counted all programs on CPUs.
 const SYSTEM_WIDE: &str = "system wide";
-
-/// Units of counts.
-const UNITS: [&str; 5] = ["", "msec", "ns", "Joules", "MiB"];
 
 /// Field separators, most likely first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
@@ -240,22 +238,6 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     }
 }
 
-/// Splits an event into its name and its modifiers: `cycles:u`, `cpu_core/cycles/u` and, as some
-/// versions of perf print it, `cpu_core/cycles:u/`. `tracepoint:name` and `cpu/event/` contain
-/// colons and slashes that do not precede modifiers.
-fn split_modifiers(event: &str) -> (&str, &str) {
-    let are_modifiers = |text: &str| text.chars().all(|c| "ukhHGpPSDIW".contains(c));
-    let behind_slash = event.rsplit_once('/').filter(|(before, _)| before.contains('/'));
-    if let Some((plain, modifiers)) = behind_slash {
-        let modifiers = modifiers.trim_start_matches(':');
-        if !modifiers.is_empty() && are_modifiers(modifiers) {
-            return (plain, modifiers);
-        }
-    }
-    let inside = event.strip_suffix('/').unwrap_or(event);
-    inside.rsplit_once(':').filter(|(_, text)| are_modifiers(text)).unwrap_or((event, ""))
-}
-
 fn sum_of(row: Row) -> Sum {
     let (plain, modifier) = split_modifiers(&row.event);
     let word: String = plain
@@ -358,7 +340,8 @@ fn fields(line: &str, separator: char) -> Option<Row> {
 /// own.
 fn is_cgroup(field: &str, unit: &str) -> bool {
     let is_name = field == "/" || field.contains(|c: char| c.is_alphabetic());
-    UNITS.contains(&unit) && is_name && !field.contains('%') && number(field).is_none()
+    let is_unit = unit.is_empty() || UNITS.contains(&unit);
+    is_unit && is_name && !field.contains('%') && number(field).is_none()
 }
 
 /// Parses a row whose count is the field at `at`; `None` if the field is not a count.

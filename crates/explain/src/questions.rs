@@ -145,7 +145,7 @@ impl Question {
             "bound" => "linerate profile PID   # hottest functions, and what bounds the program",
             _ => "linerate run PATH.toml --record run.json   # for a packet path",
         };
-        let kind = kind(&asked.record.body);
+        let kind = asked.record.body.kind();
         let needs = self.needs;
         Reply::cannot_tell(
             &format!("a {kind} record lacks the data needed for an answer: {needs}"),
@@ -180,30 +180,9 @@ pub fn ask(asked: &Inquiry<'_>, id: Option<&str>) -> Result<AnswersReport, NoQue
     };
     Ok(AnswersReport {
         of: asked.file.to_owned(),
-        kind_of: kind(&asked.record.body).to_owned(),
+        kind_of: body.kind().to_owned(),
         answers: wanted.iter().map(of).collect(),
     })
-}
-
-fn kind(body: &Body) -> &'static str {
-    match body {
-        Body::Run(_) => "run",
-        Body::Tune(_) => "tune",
-        Body::Kernels(_) => "kernels",
-        Body::Stat(_) => "stat",
-        Body::Doctor(_) => "doctor",
-        Body::Regions(_) => "regions",
-        Body::Memory(_) => "memory",
-        Body::Budget(_) => "budget",
-        Body::Plan(_) => "plan",
-        Body::Strands(_) => "strands",
-        Body::Answers(_) => "answers",
-        Body::Stream(_) => "stream",
-        Body::Tcp(_) => "tcp",
-        Body::Why(_) => "why",
-        Body::Profile(_) => "profile",
-        Body::ProfileDiff(_) => "diff",
-    }
 }
 
 /// An answer, without its question.

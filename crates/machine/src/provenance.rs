@@ -10,7 +10,7 @@ use crate::platform::Platform;
 use crate::ticks::{is_invariant, ticks_per_s};
 use crate::topology::Topology;
 use linerate_linux as linux;
-use linerate_record::Provenance;
+use linerate_record::{Provenance, shell};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -84,17 +84,7 @@ fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
 
 /// Returns this process's command line, quoted for a shell.
 pub fn command_line() -> String {
-    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word so that a shell restores it unchanged.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    shell::command_line(std::env::args_os())
 }
 
 #[cfg(test)]
@@ -118,11 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("--size=64,1460"), "--size=64,1460");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
+    fn the_command_line_is_that_of_this_process() {
         assert!(command_line().contains("linerate_machine"), "{}", command_line());
     }
 }

@@ -20,7 +20,7 @@ use crate::predictor::{
     Basis, Bounds, CandidateOf, Changed, Placement, Planner, Predicted, PredictedBy, Predictor,
 };
 use crate::search::{self, Subject, about, runs};
-use crate::verdict::MIN_GAIN;
+use crate::verdict::is_worth_it;
 use linerate_path::mapping::describe;
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
@@ -123,7 +123,7 @@ impl<'a> Planning<'a> {
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
         let best_of = |all: Vec<Proposal>| {
             let best = all.iter().map(rate).fold(0.0, f64::max);
-            let as_good = all.into_iter().filter(|one| rate(one) * (1.0 + MIN_GAIN) >= best);
+            let as_good = all.into_iter().filter(|one| !is_worth_it(best, rate(one)));
             as_good.min_by_key(|one| one.burst)
         };
         let proposals = self.advice.proposals.iter().cloned();
@@ -154,10 +154,11 @@ impl<'a> Planning<'a> {
     fn kernels(&self, advice: &KernelAdvice) -> Option<Recommendation> {
         let before = advice.path_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         let after = &advice.path_fastest_kpps;
-        let value = after.as_number()? / before - 1.0;
-        if !advice.worth_trying || value < MIN_GAIN {
+        let reached = after.as_number()?;
+        if !advice.worth_trying || !is_worth_it(reached, before) {
             return None;
         }
+        let value = reached / before - 1.0;
         let of = |end: Option<f64>| end.map_or(value, |kpps| kpps / before - 1.0);
         let [low, high] = [of(after.low).min(value), of(after.high).max(value)];
         let kpps = self.written.evidence.kpps;

@@ -22,7 +22,7 @@
 //! measured before it is kept.
 
 use crate::profile::{estimate, given};
-use crate::verdict::MIN_GAIN;
+use crate::verdict::is_worth_it;
 use linerate_path::model::SELECTED;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
@@ -280,7 +280,7 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
         stage_fastest_kpps: stage_fastest,
         path_kpps: model(path_kpps, None),
         path_fastest_kpps: path_fastest,
-        worth_trying: gain > 1.0 + MIN_GAIN,
+        worth_trying: is_worth_it(gain, 1.0),
         sentence: String::new(),
     };
     advice.sentence = sentence(&advice, &calls);

@@ -2,10 +2,10 @@
 //! Searches for better mappings before anything has run. All predictors share this search.
 //!
 //! ```text
-//! single = changes of the mapping as written that gain at least MIN_GAIN, highest rate first
+//! single = changes of the mapping as written that gain more than MIN_GAIN, highest rate first
 //! best   = as written
 //! repeat STEPS times:
-//!     best <- the single change of best with the highest rate, if it gains at least MIN_GAIN
+//!     best <- the single change of best with the highest rate, if it gains more than MIN_GAIN
 //! recommended = single, and the chain of changes that led to best, the largest gain first
 //! ```
 //!
@@ -15,7 +15,7 @@
 use crate::predictor::{
     Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
 };
-use crate::verdict::MIN_GAIN;
+use crate::verdict::is_worth_it;
 use linerate_path::mapping::describe;
 use linerate_path::model::Path;
 use linerate_path::spec::StageSpec;
@@ -102,14 +102,13 @@ fn candidates<P: Planner>(
 /// Returns the changes to recommend, and the highest rate found.
 fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P::Error> {
     let written = planner.written();
-    let is_worth_it =
-        |change: &CandidateOf<P>, over: f64| change.predicted.kpps > over * (1.0 + MIN_GAIN);
+    let gains = |change: &CandidateOf<P>, over: f64| is_worth_it(change.predicted.kpps, over);
     let mut single = candidates(planner, written)?;
-    single.retain(|change| is_worth_it(change, written.kpps));
+    single.retain(|change| gains(change, written.kpps));
     let (mut best, mut chain) = (written.kpps, None::<CandidateOf<P>>);
     let mut next = single.first().cloned();
     for step in 1..=P::STEPS {
-        let Some(mut found) = next.filter(|change| is_worth_it(change, best)) else { break };
+        let Some(mut found) = next.filter(|change| gains(change, best)) else { break };
         if let Some(before) = &chain {
             found.name = format!("{}; then {}", before.name, found.name);
         }

@@ -14,10 +14,17 @@
 
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
+use linerate_record::tune::{Candidate, TuneReport};
 
 /// Minimum gain for accepting a change. Code and buffer placement alone make two runs of a mapping
 /// differ by 1-2 %, so smaller gains cannot be attributed to the mapping.
 pub const MIN_GAIN: f64 = 0.02;
+
+/// Returns whether a predicted rate is worth a change from the rate `before`, in the same unit: it
+/// is more than [`MIN_GAIN`] above it.
+pub fn is_worth_it(predicted: f64, before: f64) -> bool {
+    predicted > before * (1.0 + MIN_GAIN)
+}
 
 /// Maximum median slowdown, relative to the best mapping, at which a simpler mapping counts as
 /// equally good. The limit is needed because, with few rounds, intervals overlap even if the
@@ -66,16 +73,16 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     let speedups: Vec<Option<Estimate>> =
         contenders.iter().map(|c| ratio(baseline.kpps, c.kpps)).collect();
     let gain = |i: usize| speedups[i].map_or(0.0, |s| s.value);
-    let is_faster = |i: usize| speedups[i].is_some_and(|s| s.low > 1.0 + MIN_GAIN);
-    let is_worth_it = |&i: &usize| contenders[i].is_prompt && (is_faster(i) || !baseline.is_prompt);
-    let worth_it: Vec<usize> = (0..contenders.len()).filter(is_worth_it).collect();
+    let is_faster = |i: usize| speedups[i].is_some_and(|s| is_worth_it(s.low, 1.0));
+    let qualifies = |&i: &usize| contenders[i].is_prompt && (is_faster(i) || !baseline.is_prompt);
+    let worth_it: Vec<usize> = (0..contenders.len()).filter(qualifies).collect();
     let best =
         worth_it.iter().copied().max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a)));
     let chosen = best.and_then(|best| {
         let as_good = |i: usize| {
             i == best
                 || ratio(contenders[i].kpps, contenders[best].kpps)
-                    .is_some_and(|r| r.low <= 1.0 + MIN_GAIN && r.value <= 1.0 + MAX_TIE_LOSS)
+                    .is_some_and(|r| !is_worth_it(r.low, 1.0) && r.value <= 1.0 + MAX_TIE_LOSS)
         };
         let size = |i: usize| {
             let Contender { mapping, burst, .. } = contenders[i];
@@ -87,6 +94,35 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
         worth_it.iter().copied().filter(|&i| as_good(i)).min_by(simpler)
     });
     Verdict { chosen, speedups }
+}
+
+/// Why the baseline was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// There were no candidates.
+    NoCandidate,
+    /// No candidate was run.
+    NotRun,
+    /// Some candidates are certainly faster, but their latency is over the limit or unknown.
+    OverLimit,
+    /// No candidate is certainly faster.
+    NoGain,
+}
+
+/// Returns why the baseline was kept, for a report without a chosen candidate.
+pub fn kept_because(report: &TuneReport) -> Kept {
+    let is_faster = |one: &Candidate| {
+        let low = one.speedup.as_ref().and_then(|speedup| speedup.low);
+        low.is_some_and(|low| is_worth_it(low, 1.0))
+    };
+    match (report.rounds, report.candidates.is_empty()) {
+        (0, true) => Kept::NoCandidate,
+        (0, false) => Kept::NotRun,
+        _ if report.p99_limit_ns.is_some() && report.candidates.iter().any(is_faster) => {
+            Kept::OverLimit
+        }
+        _ => Kept::NoGain,
+    }
 }
 
 /// Returns the median ratio of `above` to `under` over the rounds in which both are known and
@@ -101,6 +137,7 @@ fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
 mod tests {
     use super::*;
     use linerate_path::model::Segment;
+    use linerate_record::{Body, fixtures};
 
     fn mapping(cuts: &[(usize, usize, u32)]) -> Mapping {
         let segment = |&(from, to, replicas)| Segment { stages: from..to, replicas, cpus: vec![] };
@@ -195,6 +232,32 @@ mod tests {
         let late_base = Baseline { is_prompt: false, ..baseline(&base) };
         assert_eq!(choose(late_base, &[late, prompt]).chosen, Some(1));
         assert_eq!(choose(late_base, &[late]).chosen, None);
+    }
+
+    #[test]
+    fn a_gain_must_exceed_the_threshold() {
+        let at_threshold = 50.0 * (1.0 + MIN_GAIN);
+        assert!(!is_worth_it(at_threshold, 50.0) && is_worth_it(at_threshold + 0.01, 50.0));
+        assert!(!is_worth_it(40.0, 50.0));
+    }
+
+    #[test]
+    fn the_baseline_is_kept_for_a_reason() {
+        let kept = |low: Option<f64>, limit_ns: Option<f64>, rounds: u32| {
+            let Body::Tune(mut report) = fixtures::record("tune").body else {
+                unreachable!("a record of tune")
+            };
+            (report.chosen, report.p99_limit_ns, report.rounds) = (None, limit_ns, rounds);
+            for speedup in report.candidates.iter_mut().filter_map(|one| one.speedup.as_mut()) {
+                speedup.low = low;
+            }
+            kept_because(&report)
+        };
+        let (certain, uncertain) = (Some(1.5), Some(1.0 + MIN_GAIN));
+        assert_eq!(kept(uncertain, None, 9), Kept::NoGain);
+        assert_eq!(kept(None, Some(1e6), 9), Kept::NoGain);
+        assert_eq!(kept(certain, Some(1e6), 9), Kept::OverLimit);
+        assert_eq!(kept(certain, None, 0), Kept::NotRun);
     }
 
     #[test]

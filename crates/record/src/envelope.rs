@@ -96,6 +96,30 @@ pub enum Body {
     Stream(Box<StreamReport>),
 }
 
+impl Body {
+    /// Returns the value of `kind` in the record's JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Tune(_) => "tune",
+            Self::Kernels(_) => "kernels",
+            Self::Stat(_) => "stat",
+            Self::Doctor(_) => "doctor",
+            Self::Regions(_) => "regions",
+            Self::Memory(_) => "memory",
+            Self::Budget(_) => "budget",
+            Self::Strands(_) => "strands",
+            Self::Answers(_) => "answers",
+            Self::Plan(_) => "plan",
+            Self::Tcp(_) => "tcp",
+            Self::Why(_) => "why",
+            Self::Profile(_) => "profile",
+            Self::ProfileDiff(_) => "profile_diff",
+            Self::Stream(_) => "stream",
+        }
+    }
+}
+
 /// An entry of `summary`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -34,6 +34,7 @@ pub mod provenance;
 pub mod random;
 pub mod regions;
 pub mod run;
+pub mod shell;
 pub mod stat;
 pub mod stats;
 pub mod strands;

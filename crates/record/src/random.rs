@@ -51,6 +51,14 @@ impl Random {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
+    /// Puts a list into random order (Fisher-Yates). Equally long lists are reordered alike
+    /// from equal states of the generator.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
+
     /// Returns a uniformly distributed number above 0 and at most 1.
     pub fn uniform(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
@@ -76,6 +84,27 @@ mod tests {
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(drawn, expected);
         assert_eq!(mix(1_234_567), expected[0]);
+    }
+
+    #[test]
+    fn a_shuffled_list_has_the_same_items_in_a_repeatable_order() {
+        let shuffled = |seed| {
+            let mut list = [0, 1, 2, 3, 4, 5, 6, 7];
+            Random::new(seed).shuffle(&mut list);
+            list
+        };
+        assert_eq!(shuffled(1), [0, 3, 7, 1, 2, 6, 5, 4]);
+        let mut first = [0; 4];
+        for seed in 0..4000 {
+            let mut list = [0usize, 1, 2, 3];
+            Random::new(seed).shuffle(&mut list);
+            first[list[0]] += 1;
+        }
+        assert!(first.iter().all(|count| (800..1200).contains(count)), "{first:?}");
+        let mut random = Random::new(1);
+        random.shuffle::<u8>(&mut []);
+        random.shuffle(&mut [1]);
+        assert_eq!(random.next(), Random::new(1).next(), "nothing was drawn for them");
     }
 
     #[test]

@@ -4,8 +4,7 @@
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::tune::ruled_out;
-use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
-use linerate_record::Figure;
+use crate::value::{ABSENT, cell, clean, interval, min_gain, percent, quoted, ranged, significant};
 use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
 use linerate_record::units::{Kpps, counted, three_digits};
 
@@ -97,17 +96,14 @@ fn workers(report: &PlanReport, style: &Style) -> String {
     heads.extend(has_cpi.then_some(">CPI"));
     let mut grid = Grid::new(&heads);
     for worker in &report.workers {
-        let number = |figure: &Figure, show: fn(f64) -> String| {
-            figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
-        };
         let mut cells = vec![
             worker.name.clone(),
             worker.runs.clone(),
             worker.cpu.map_or_else(|| ABSENT.to_owned(), |cpu| cpu.to_string()),
-            number(&worker.utilisation, percent),
-            number(&worker.ns_per_packet, significant),
+            cell(&worker.utilisation, percent),
+            cell(&worker.ns_per_packet, significant),
         ];
-        cells.extend(has_cpi.then(|| number(&worker.cpi, significant)));
+        cells.extend(has_cpi.then(|| cell(&worker.cpi, significant)));
         grid.row(cells);
     }
     grid.render(style)
@@ -116,7 +112,8 @@ fn workers(report: &PlanReport, style: &Style) -> String {
 /// Returns one block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
-        return vec![line("change", "none: no change is predicted to gain 2 % or more", style)];
+        let none = format!("none: no change is predicted to gain {} or more", min_gain());
+        return vec![line("change", &none, style)];
     }
     let all = report.recommendations.iter().enumerate();
     all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()

@@ -11,7 +11,7 @@ pub(crate) use icicle::icicle;
 pub(crate) use timeline::timeline;
 
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, cut, interval, percent, reason, significant};
+use crate::value::{ABSENT, cell, clean, count, cut, interval, percent, reason, significant};
 use crate::{Detail, Style};
 use linerate_record::Figure;
 use linerate_record::profile::{ProfileReport, SampledThread, SamplingMethod};
@@ -154,7 +154,7 @@ fn busy(thread: &SampledThread) -> String {
         return format!("{name}: cannot tell work from polling ({why}); costs include both");
     };
     let with_ends = |figure: &Figure, shown: fn(f64) -> String| {
-        let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), shown);
+        let value = cell(figure, shown);
         let ends = interval(figure, shown).map_or_else(String::new, |ends| format!(" ({ends})"));
         value + &ends
     };
@@ -202,7 +202,7 @@ fn processes(pids: &[u32]) -> String {
 /// Lists the kinds of work on one line.
 fn classes(report: &ProfileReport) -> String {
     let part = |one: &linerate_record::profile::ClassCost| {
-        let share = one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
+        let share = cell(&one.share, percent);
         let ends = interval(&one.share, percent).map_or_else(String::new, |x| format!(" ({x})"));
         format!("{} {share} %{ends}", one.class.title())
     };
@@ -253,7 +253,7 @@ fn functions(report: &ProfileReport, most: usize, style: &Style) -> String {
         let name = if most == usize::MAX { name } else { cut(&name, room) };
         let mut row = vec![
             rank.to_string(),
-            shown(&function.share),
+            cell(&function.share, percent),
             interval(&function.share, percent).unwrap_or_else(|| ABSENT.to_owned()),
             percent(with_callees),
         ];
@@ -282,10 +282,6 @@ fn ties(report: &ProfileReport, style: &Style) -> String {
         ),
         false => String::new(),
     }
-}
-
-fn shown(share: &Figure) -> String {
-    share.as_number().map_or_else(|| ABSENT.to_owned(), percent)
 }
 
 /// Describes the profiler's overhead and what could not be sampled.

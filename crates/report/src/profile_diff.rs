@@ -2,7 +2,7 @@
 //! The report of `linerate diff`: the functions that cost more or less than before.
 
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, cut, interval, percent};
+use crate::value::{ABSENT, cell, clean, count, cut, interval, percent};
 use crate::{Detail, Style};
 use linerate_record::Figure;
 use linerate_record::profile_diff::{
@@ -114,7 +114,7 @@ fn number(x: f64, unit: CostUnit) -> String {
 }
 
 fn value(figure: &Figure, unit: CostUnit) -> String {
-    figure.as_number().map_or_else(|| ABSENT.to_owned(), |x| number(x, unit))
+    cell(figure, |x| number(x, unit))
 }
 
 /// Formats a change with its sign.

@@ -14,8 +14,9 @@ mod rows;
 mod rpistat;
 
 use crate::layout::{LABEL_COLUMNS, Paint, labelled, limited, stacked};
-use crate::value::{clean, significant};
+use crate::value::{clean, cut, significant};
 use crate::{Detail, Style};
+use linerate_record::shell::command_line;
 use linerate_record::stat::{ExitStatus, StatReport, StatTarget};
 use linerate_record::units::{Nanos, signal_name, three_digits};
 use linerate_record::{Figure, Tier};
@@ -93,16 +94,6 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
     }
 }
 
-/// Truncates `text` to `columns` columns. The record has the full text.
-fn cut(text: &str, columns: usize) -> String {
-    const MORE: &str = " ...";
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept = columns.saturating_sub(MORE.len());
-    text.chars().take(kept).collect::<String>() + MORE
-}
-
 fn target(report: &StatReport, style: &Style) -> String {
     let mut text = target_of(&report.target, style);
     if report.repetitions > 1 {
@@ -151,29 +142,6 @@ fn end(report: &StatReport) -> String {
 
 fn list(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Quotes a command for a shell.
-fn command_line(argv: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
-    let quoted = |word: &String| match word {
-        word if word.chars().any(char::is_control) => escaped(word),
-        word if !word.is_empty() && word.chars().all(plain) => word.clone(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word with control characters using the syntax of bash(1), ksh(1) and zsh(1): `$'a\nb'`.
-fn escaped(word: &str) -> String {
-    let escape = |c: char| match c {
-        '\n' => r"\n".to_owned(),
-        '\t' => r"\t".to_owned(),
-        '\'' | '\\' => format!("\\{c}"),
-        c if c.is_control() => c.to_string().bytes().map(|b| format!("\\x{b:02x}")).collect(),
-        c => c.to_string(),
-    };
-    format!("$'{}'", word.chars().map(escape).collect::<String>())
 }
 
 fn tier(report: &StatReport) -> String {
@@ -286,12 +254,5 @@ mod tests {
         assert_eq!(text(0.0, 0.0, 12.0).as_deref(), Some("12"));
         assert_eq!(text(5.0, 1.0, f64::INFINITY), None);
         assert_eq!(error(&Figure::exact("events", 5.0, Tier::Hw, "test")), None);
-    }
-
-    #[test]
-    fn a_command_is_quoted_as_a_shell_reads_it_back() {
-        let shown = |word: &str| command_line(&[word.to_owned()]);
-        assert_eq!(shown("a'b c"), r"'a'\''b c'");
-        assert_eq!(shown("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
     }
 }

@@ -3,7 +3,9 @@
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, percent, ranged, reason, significant, tiers, whole};
+use crate::value::{
+    ABSENT, cell, clean, count, percent, ranged, reason, significant, tiers, whole,
+};
 use linerate_record::Figure;
 use linerate_record::strands::{CpiByCause, StrandCounts, StrandsReport};
 
@@ -83,16 +85,13 @@ fn events(report: &StrandsReport, style: &Style) -> String {
     ]);
     for strand in &report.strands {
         for event in &strand.events {
-            let number = |figure: &Figure, show: fn(f64) -> String| {
-                figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
-            };
             grid.row(vec![
                 strand.label(),
                 event.name.clone(),
                 event.native.clone(),
-                number(&event.count, whole),
-                number(&event.per_packet, significant),
-                number(&event.pti, significant),
+                cell(&event.count, whole),
+                cell(&event.per_packet, significant),
+                cell(&event.pti, significant),
             ]);
         }
     }
@@ -147,16 +146,13 @@ fn causes(report: &StrandsReport, style: &Style) -> String {
     ]);
     for (label, by_cause, cpi) in &found {
         for cause in &by_cause.causes {
-            let maybe = |figure: &Figure, show: fn(f64) -> String| {
-                figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
-            };
             grid.row(vec![
                 label.clone(),
                 cause.event.clone(),
-                maybe(&cause.pti, significant),
+                cell(&cause.pti, significant),
                 cause.cycles_each.map_or_else(|| ABSENT.to_owned(), significant),
-                maybe(&cause.cycles, significant),
-                maybe(&cause.share, percent),
+                cell(&cause.cycles, significant),
+                cell(&cause.share, percent),
             ]);
         }
         let rest = by_cause.unexplained.as_number();

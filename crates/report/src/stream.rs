@@ -3,7 +3,7 @@
 //! receiver.
 
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
-use crate::value::{ABSENT, clean, count, percent, quoted, significant};
+use crate::value::{ABSENT, cell, clean, count, interval, percent, quoted, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::Figure;
 use linerate_record::stream::{
@@ -53,10 +53,6 @@ pub(crate) fn answer(report: &StreamReport) -> Vec<String> {
     vec![format!("{rate}, limited by {}: {}", limit(&point.limited_by), point.finding), demand]
 }
 
-fn whole(x: f64) -> String {
-    count(x.round() as u64)
-}
-
 /// Returns a keyword of [`StreamPoint::limited_by`] in words.
 fn limit(keyword: &str) -> String {
     match keyword {
@@ -73,15 +69,6 @@ fn limit(keyword: &str) -> String {
 
 fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
-}
-
-fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
-}
-
-/// Formats the interval of a figure; `None` if it has none.
-fn interval(figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
-    figure.low.zip(figure.high).map(|(low, high)| format!("{} to {}", show(low), show(high)))
 }
 
 fn head(report: &StreamReport, style: &Style) -> String {

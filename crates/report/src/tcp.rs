@@ -9,7 +9,7 @@ pub use histograms::histograms;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
-use crate::value::{ABSENT, bytes, clean, count, percent, quoted, significant};
+use crate::value::{ABSENT, bytes, cell, clean, count, percent, quoted, significant};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpStack, TcpWire};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
@@ -156,10 +156,6 @@ fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
 /// Returns whether client and server wait for each other.
 fn is_exchanged(pattern: &TcpPattern) -> bool {
     matches!(pattern.name.as_str(), "interactive" | "response")
-}
-
-fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
 fn work_of(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {

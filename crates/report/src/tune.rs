@@ -8,11 +8,11 @@ use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
 use crate::run::{few_buckets, kpps, standing};
 use crate::shares;
-use crate::value::{ABSENT, clean, interval, percent, quoted, reason, tiers};
+use crate::value::{ABSENT, clean, interval, min_gain, percent, quoted, reason, tiers};
 use crate::{PATH_FILE, Style, TUNED_FILE};
 use linerate_plan::MAX_WORKERS;
 use linerate_plan::line_rate::to_line_rate;
-use linerate_plan::verdict::MIN_GAIN;
+use linerate_plan::verdict::{Kept, kept_because};
 use linerate_record::Figure;
 use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
@@ -264,57 +264,28 @@ pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
     grid.render(style)
 }
 
-/// Why the baseline was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// There were no candidates.
-    NoCandidate,
-    /// No candidate was run.
-    NotRun,
-    /// Some candidates are certainly faster, but their latency is over the limit or unknown.
-    OverLimit,
-    /// No candidate is certainly faster.
-    NoGain,
+/// Formats why the baseline was kept, for the headline of a report without a chosen candidate.
+pub(crate) fn kept_headline(report: &TuneReport) -> String {
+    match kept_because(report) {
+        Kept::NoCandidate => "nothing else was tried".to_owned(),
+        Kept::NotRun => "tuning stopped before the candidates had run".to_owned(),
+        Kept::OverLimit => "no faster candidate is known to meet the p99 limit".to_owned(),
+        Kept::NoGain => format!("no candidate is certain to gain {}", min_gain()),
+    }
 }
 
-/// Returns why the baseline was kept, for a report without a chosen candidate.
-pub(crate) fn kept_because(report: &TuneReport) -> Kept {
-    let gains = |one: &Candidate| {
-        one.speedup.as_ref().and_then(|speedup| speedup.low).is_some_and(|low| low > 1.0 + MIN_GAIN)
+/// Formats why the baseline was kept in a sentence.
+fn kept_sentence(report: &TuneReport) -> String {
+    let why = match kept_because(report) {
+        Kept::NoCandidate => "nothing else was tried",
+        Kept::NotRun => "tuning stopped before the candidates had run",
+        Kept::OverLimit => "the latency of every faster candidate is over the p99 limit or unknown",
+        Kept::NoGain => &format!(
+            "no candidate's interval is entirely above a gain of {}, the minimum for a change",
+            min_gain()
+        ),
     };
-    match (report.rounds, report.candidates.is_empty()) {
-        (0, true) => Kept::NoCandidate,
-        (0, false) => Kept::NotRun,
-        _ if report.p99_limit_ns.is_some() && report.candidates.iter().any(gains) => {
-            Kept::OverLimit
-        }
-        _ => Kept::NoGain,
-    }
-}
-
-impl Kept {
-    pub(crate) fn headline(self) -> &'static str {
-        match self {
-            Self::NoCandidate => "nothing else was tried",
-            Self::NotRun => "tuning stopped before the candidates had run",
-            Self::OverLimit => "no faster candidate is known to meet the p99 limit",
-            Self::NoGain => "no candidate is certain to gain 2 %",
-        }
-    }
-
-    fn sentence(self) -> &'static str {
-        match self {
-            Self::NoCandidate => "baseline: nothing else was tried",
-            Self::NotRun => "baseline: tuning stopped before the candidates had run",
-            Self::OverLimit => {
-                "baseline: the latency of every faster candidate is over the p99 limit or unknown"
-            }
-            Self::NoGain => {
-                "baseline: no candidate's interval is entirely above a gain of 2 %, the minimum \
-                 for a change"
-            }
-        }
-    }
+    format!("baseline: {why}")
 }
 
 fn outcome(report: &TuneReport, style: &Style) -> String {
@@ -324,7 +295,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
         return line("kept", &text, style);
     }
     let Some(candidate) = chosen else {
-        let mut lines = line("kept", kept_because(report).sentence(), style);
+        let mut lines = line("kept", &kept_sentence(report), style);
         lines += &latency("latency", &report.latency_before(), report.p99_limit_ns, style);
         lines += &limit(report, style);
         lines += &gap(report, &report.baseline_kpps, style);

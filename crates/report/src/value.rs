@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formatting of values.
 
+use linerate_plan::verdict::MIN_GAIN;
 use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
 use std::collections::BTreeSet;
@@ -65,6 +66,11 @@ pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
+/// Formats the value of a figure for a table cell, without its interval.
+pub(crate) fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+}
+
 /// Formats a figure in bytes and its interval in the same unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
@@ -105,6 +111,11 @@ fn ranged_as(
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     if text == "-0.0" { "0.0".to_owned() } else { text }
+}
+
+/// Formats the minimum gain for a change: `2 %`.
+pub(crate) fn min_gain() -> String {
+    format!("{} %", three_digits(100.0 * MIN_GAIN))
 }
 
 /// Formats a figure's value without its unit and interval.
@@ -148,14 +159,8 @@ pub(crate) fn reason(figure: &Figure) -> &str {
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
-    let words = tiers.into_iter().filter_map(|tier| match tier {
-        Tier::Hw => None,
-        Tier::User => Some("user"),
-        Tier::Sw => Some("sw"),
-        Tier::Sim => Some("sim"),
-        Tier::Model => Some("model"),
-    });
-    words.collect::<Vec<_>>().join(", ")
+    let others = tiers.into_iter().filter(|tier| *tier != Tier::Hw);
+    others.map(Tier::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Draws one character per bucket, with a height relative to the fullest; blank for 0.
@@ -233,6 +238,8 @@ mod tests {
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
         let absent = Figure::absent("bytes", Tier::Sw, "test", "no step");
         assert_eq!(ranged_binary(&absent), "-");
+        assert_eq!(cell(&absent, whole), "-");
+        assert_eq!(cell(&figure(2.0, 1.5, 2.5), whole), "2");
         assert_eq!(in_sentence(&absent, "ns", three_digits), "- (no step)");
         assert_eq!(in_sentence(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");
         assert_eq!(ranged(&figure(2.0, 1.5, f64::INFINITY), three_digits), "2 (at least 1.5)");

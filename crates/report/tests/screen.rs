@@ -4,6 +4,7 @@
 mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
+use linerate_plan::verdict::MIN_GAIN;
 use linerate_record::run::{BucketUse, WorkerReport};
 use linerate_record::stat::{BaselineChange, Judged};
 use linerate_record::tune::TuneReport;
@@ -169,6 +170,8 @@ fn a_prediction_below_the_present_rate_is_no_reason_to_change() {
         screen(&record, 80, Detail::Screen)
     };
     let (slower, faster) = (with(0.8), with(1.5));
+    let same = with(1.0 + MIN_GAIN);
+    assert!(same.starts_with("Keep the mapping: "), "as the search decides: {same}");
     assert!(slower.starts_with("Keep the mapping: "), "{slower}");
     assert!(slower.contains("no candidate is predicted to gain 2 %"), "{slower}");
     assert!(faster.starts_with("Predicted: 1.5x"), "{faster}");

@@ -38,6 +38,15 @@ fn the_smallest_buffer_that_is_enough_is_named() {
 }
 
 #[test]
+fn an_interval_is_shown_as_far_as_it_is_known() {
+    let mut report = sweep();
+    let least = Estimate { value: 10.0, low: 9.5, high: f64::INFINITY, confidence: 0.95, n: 5 };
+    report.points[0].gbps = Figure::number("Gb/s", least, Tier::Sw, "by hand");
+    let text = stream(&report, &Style::plain(160));
+    assert!(text.contains("at least 9.5"), "{text}");
+}
+
+#[test]
 fn datagrams_are_shown_by_place() {
     let mut report = sweep();
     report.mode = StreamMode::Udp;

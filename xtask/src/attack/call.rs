@@ -4,6 +4,7 @@
 
 use super::PATIENCE;
 use crate::command::root;
+use linerate_record::shell::quoted;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -148,14 +149,6 @@ impl fmt::Display for Call {
     }
 }
 
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.escape_debug().to_string().replace("\\'", "'\\''")),
-    }
-}
-
 /// Reads a file from the repository.
 pub(crate) fn stored(path: &str) -> Result<Vec<u8>, String> {
     fs::read(root().join(path)).map_err(|error| format!("{path}: {error}"))
@@ -180,4 +173,24 @@ pub(crate) fn capture() -> Result<Vec<u8>, String> {
 pub(crate) fn edge(line: &str) -> Result<Call, String> {
     let path = stored("examples/edge.toml")?;
     Ok(Call::new(line).file("edge.toml", path).file("edge.pcapng", capture()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_call_has_the_same_arguments_in_a_shell() {
+        let words = ["a\"b\\c", "it's", "x\ny\t\u{1b}[0m1", "", "$HOME `id` *", "\u{202e}µ"];
+        let call = Call {
+            words: words.map(str::to_owned).to_vec(),
+            environment: vec![("ODD", "a\\\nb".to_owned())],
+            ..Call::default()
+        };
+        let line = format!("linerate() {{ printf '%s\\0' \"$ODD\" \"$@\"; }}\n{call}");
+        let done = Command::new("bash").args(["-c", &line]).output().expect("bash runs");
+        let expected: String =
+            ["a\\\nb"].iter().chain(&words).map(|word| format!("{word}\0")).collect();
+        assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{line}");
+    }
 }

@@ -121,6 +121,12 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Production,
+        marks: &["r\"'\\''\""],
+        homes: &[("crates/record/src/shell.rs", "a quote within quotes")],
+        instead: "linerate_record::shell::quoted",
+    },
+    Thing {
+        reach: Reach::Production,
         marks: &["libc::sigaction(", "libc::signal(", "libc::sigprocmask(", "signal_hook"],
         homes: &[
             ("crates/linux/src/signal.rs", "what signals do to a command"),

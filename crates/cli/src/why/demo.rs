@@ -85,7 +85,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
     let truth = scene.finish()?;
     let (agrees, sentence) = compare(&record, truth);
-    let text = linerate_report::why_truth(&sentence, &super::style(args));
+    let text = linerate_report::why_truth(&sentence, &args.destination().style());
     let has_record = args.output.record.as_deref().is_some_and(files::is_stdout);
     let form = args.output.form_of("why");
     let is_text = form == Form::Text && !has_record;
@@ -95,7 +95,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     match form {
         Form::Markdown if !has_record => emit::say(&linerate_report::why_truth(
             &sentence,
-            &Style { color: false, markup: Markup::Markdown, ..super::style(args) },
+            &Style { color: false, markup: Markup::Markdown, ..args.destination().style() },
         )),
         _ if !is_text => emit::say(&text),
         _ => {}

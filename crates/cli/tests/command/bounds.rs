@@ -3,6 +3,8 @@
 //! sentence and leaves no files behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};
+use linerate_record::Body;
+use linerate_record::stat::StatTarget;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
@@ -181,9 +183,13 @@ fn no_escape_sequence_of_a_name_reaches_the_terminal() {
     assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
     let done = linerate(&["stat", "--tier", "sw", "-o", "-", "--", "true", "\u{1b}[2J"]);
     assert!(done.status == Some(0) && !done.stdout.contains('\u{1b}'), "{done:?}");
-    // JSON keeps the original characters.
+    // JSON keeps the original characters, except in the command line, which is for a shell.
     let json = linerate(&["stat", "--json", "-o", "-", "--", "true", "\u{7f}\u{1b}"]).stdout;
-    assert!(crate::rig::record(&json).provenance.command.contains("\u{7f}\u{1b}"), "{json}");
+    let record = crate::rig::record(&json);
+    assert!(record.provenance.command.ends_with(r" $'\177\033'"), "{json}");
+    let Body::Stat(report) = record.body else { panic!("{json}") };
+    let argv = ["true", "\u{7f}\u{1b}"].map(str::to_owned).to_vec();
+    assert_eq!(report.target, StatTarget::Command { argv });
     let blank = folder.write("r e.json", stored);
     let said = answered(0, &["explain", &blank]);
     assert!(said.contains(&format!("linerate explain '{blank}'")), "{said}");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines of `perf script`: samples and the frames of their call chains.
 
+use crate::perf::split_modifiers;
+
 /// The first line of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Header<'a> {
@@ -98,11 +100,8 @@ fn of_file(file: &str) -> &str {
 
 /// Splits an event into name and modifiers; `None` for a tracepoint, whose name has two parts.
 fn modifiers(event: &str) -> Option<(&str, &str)> {
-    const MODIFIERS: &str = "ukhGHpPSDIWebR";
-    let inside = event.strip_suffix('/').filter(|inside| inside.contains('/')).unwrap_or(event);
-    let (name, modifiers) = inside.split_once(':').unwrap_or((event, ""));
-    let is_event = !name.is_empty() && modifiers.chars().all(|one| MODIFIERS.contains(one));
-    is_event.then_some((name, modifiers))
+    let (name, modifiers) = split_modifiers(event);
+    (!name.is_empty() && !name.contains(':')).then_some((name, modifiers))
 }
 
 /// Parses seconds with 6 to 9 decimals.
@@ -152,6 +151,8 @@ mod tests {
         let frame = Frame { name: Some("read"), module: "libc.so.6", is_inlined: false };
         assert_eq!(flat.frame, Some(frame));
         assert_eq!(header("a 1 2.000000: cycles:u: ").unwrap().modifiers, "u");
+        let hybrid = header("a 1 2.000000: cpu_core/cycles/ue: ").unwrap();
+        assert_eq!((hybrid.event, hybrid.modifiers), ("cpu_core/cycles", "ue"));
     }
 
     #[test]

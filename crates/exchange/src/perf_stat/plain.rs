@@ -16,9 +16,7 @@
 //! locale.
 
 use super::{Row, count, is_event};
-
-/// Units that perf prints between a count and its event.
-const UNITS: [&str; 6] = ["msec", "ns", "Joules", "MiB", "GiB", "C"];
+use crate::perf::UNITS;
 
 /// First line of the plain text format.
 const HEAD: &str = "Performance counter stats for ";

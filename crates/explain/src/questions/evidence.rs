@@ -6,7 +6,7 @@ use crate::budget::{self, line_of};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
-use linerate_record::{Body, Figure, Tier};
+use linerate_record::{Body, Figure};
 
 /// Returns the run in a record, if it has one.
 pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
@@ -31,23 +31,13 @@ pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence
         name: name.into(),
         value: figure.as_number()?,
         unit: figure.unit.clone(),
-        source: tier(figure.tier).to_owned(),
+        source: format!("tier {}", figure.tier.name()),
     })
 }
 
 /// Creates evidence from a value in the record or derived from it.
 pub(super) fn plain(name: impl Into<String>, value: f64, unit: &str, source: &str) -> Evidence {
     Evidence { name: name.into(), value, unit: unit.to_owned(), source: source.to_owned() }
-}
-
-fn tier(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Hw => "tier hw",
-        Tier::User => "tier user",
-        Tier::Sw => "tier sw",
-        Tier::Sim => "tier sim",
-        Tier::Model => "tier model",
-    }
 }
 
 /// Returns the path's packet rate in packets per second, with evidence; `None` if the record has no

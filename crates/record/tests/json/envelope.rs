@@ -33,6 +33,7 @@ fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
         let record = fixtures::record(kind);
         assert_eq!(record.to_json_pretty().as_deref(), Ok(*text), "{kind}");
+        assert_eq!(record.body.kind(), *kind);
     }
 }
 

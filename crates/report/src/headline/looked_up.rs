@@ -2,7 +2,7 @@
 //! Formats the headlines of records about routines, machines, counts and imported profiles.
 
 use super::{claim, share};
-use crate::value::{ABSENT, clean, cut, interval, percent, reason, significant};
+use crate::value::{cell, clean, cut, interval, percent, reason, significant};
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::kernels::KernelsReport;
@@ -208,7 +208,7 @@ pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     let share = &first.share;
     let ties = report.ranks().iter().filter(|rank| **rank == 1).count();
     let interval = interval(share, percent).map_or_else(String::new, |ends| format!(" ({ends})"));
-    let value = share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
+    let value = cell(share, percent);
     let name = cut(&clean(&first.name), NAME_COLUMNS);
     let tied = match ties {
         0 | 1 => String::new(),

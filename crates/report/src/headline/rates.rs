@@ -3,10 +3,11 @@
 //! fraction of line rate.
 
 use super::share;
-use crate::tune::{kept_because, reached_before};
-use crate::value::{cut, significant};
+use crate::tune::{kept_headline, reached_before};
+use crate::value::{cut, min_gain, significant};
 use linerate_plan::diagnose::HEADLINE_REPLAY;
 use linerate_plan::profile::stage_share;
+use linerate_plan::verdict::is_worth_it;
 use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
@@ -131,8 +132,8 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         }
         (None, predicted) => {
             let why = match predicted {
-                Some(_) => "no candidate is predicted to gain 2 % or more",
-                None => kept_because(report).headline(),
+                Some(_) => format!("no candidate is predicted to gain {} or more", min_gain()),
+                None => kept_headline(report),
             };
             let rate = before.map_or_else(String::new, |kpps| format!(": {}", Kpps(kpps)));
             return vec![
@@ -187,10 +188,10 @@ fn faster(paired: Option<f64>, of_rates: Option<f64>) -> String {
     }
 }
 
-/// Returns whether a predicted rate is worth a change: at least 2 % above the present one.
+/// Returns whether a predicted rate is worth a change from the present one; true if either is
+/// unknown.
 fn is_faster(predicted: Option<f64>, before: Option<f64>) -> bool {
-    const GAIN: f64 = 1.02;
-    predicted.zip(before).is_none_or(|(after, before)| after >= GAIN * before)
+    predicted.zip(before).is_none_or(|(predicted, before)| is_worth_it(predicted, before))
 }
 
 /// Returns a candidate's name, with its burst size if other candidates have the same name.
@@ -222,7 +223,7 @@ pub(super) fn of_plan(report: &PlanReport) -> Vec<String> {
     vec![
         bottleneck.unwrap_or_else(|| "Bottleneck: none below line rate".to_owned()),
         line_rate(kpps, report.line_rate_kpps),
-        gain.unwrap_or_else(|| "no change gains 2 % or more".to_owned()),
+        gain.unwrap_or_else(|| format!("no change gains {} or more", min_gain())),
         rate.unwrap_or_default(),
     ]
 }

@@ -3,8 +3,7 @@
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{ABSENT, clean, number, percent, ranged, whole};
-use linerate_record::Figure;
+use crate::value::{ABSENT, cell, clean, number, percent, ranged, whole};
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
 use linerate_record::units::{memory_size, three_digits};
 
@@ -27,8 +26,8 @@ pub(super) fn buffers(page: &Page) -> String {
             page_kind(level.pages).to_owned(),
             ranged(&level.entries, whole),
             reach(level, &report.pages).map_or(ABSENT.to_owned(), memory_size),
-            shown(&level.onset, whole),
-            shown(&level.half, whole),
+            cell(&level.onset, whole),
+            cell(&level.half, whole),
             ranged(&level.cost_ns, three_digits),
             number(&level.cost_cycles),
         ]);
@@ -48,10 +47,6 @@ pub(super) fn buffers(page: &Page) -> String {
     });
     let table = if table.is_empty() { table } else { title + &table };
     table + &page.reasons(absent) + &notes.collect::<String>() + &pages(page)
-}
-
-fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
 /// Returns the reach of a TLB level in bytes: the page size times the number of entries or, if that

@@ -3,7 +3,7 @@
 
 use super::{line, sampled};
 use crate::layout::{Grid, Paint, painted, stacked};
-use crate::value::{ABSENT, clean, count, interval, percent};
+use crate::value::{ABSENT, cell, clean, count, interval, percent};
 use crate::{Detail, Style};
 use linerate_record::profile::{AnnotatedFunction, InstructionCost, ProfileReport, SourceLine};
 use linerate_record::stats::interval_name;
@@ -49,7 +49,7 @@ fn lines(annotated: &AnnotatedFunction, detail: Detail, style: &Style) -> String
     let mut grid = Grid::new(&[">share %", &interval_head, "source line"]);
     for one in annotated.lines.iter().take(most) {
         grid.row(vec![
-            one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent),
+            cell(&one.share, percent),
             interval(&one.share, percent).unwrap_or_default(),
             place(&one.line),
         ]);

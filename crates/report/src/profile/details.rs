@@ -4,10 +4,9 @@
 
 mod bounds;
 
-use super::shown;
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
-use crate::value::{ABSENT, clean, count, interval, percent};
+use crate::value::{ABSENT, cell, clean, count, interval, percent};
 use linerate_record::Figure;
 use linerate_record::profile::ProfileReport;
 use linerate_record::stats::interval_name;
@@ -42,9 +41,9 @@ fn classes(report: &ProfileReport, style: &Style) -> String {
         grid.row(vec![
             class.class.title(),
             count(class.samples),
-            shown(&class.share),
+            cell(&class.share, percent),
             interval(&class.share, percent).unwrap_or_else(|| ABSENT.to_owned()),
-            class.ns_per_packet.as_number().map_or_else(|| ABSENT.to_owned(), three_digits),
+            cell(&class.ns_per_packet, three_digits),
         ]);
     }
     headed("Kinds of work", &grid, style)
@@ -68,8 +67,8 @@ fn threads(report: &ProfileReport, style: &Style) -> String {
             thread.tid.to_string(),
             count(thread.samples),
             percent(thread.samples as f64 / report.samples.max(1) as f64),
-            thread.busy.as_number().map_or_else(|| ABSENT.to_owned(), percent),
-            thread.ns_per_packet.as_number().map_or_else(|| ABSENT.to_owned(), three_digits),
+            cell(&thread.busy, percent),
+            cell(&thread.ns_per_packet, three_digits),
             kpps(&thread.capacity),
         ]);
     }
@@ -77,7 +76,7 @@ fn threads(report: &ProfileReport, style: &Style) -> String {
 }
 
 fn kpps(rate: &Figure) -> String {
-    rate.as_number().map_or_else(|| ABSENT.to_owned(), |rate| three_digits(rate / 1e3))
+    cell(rate, |rate| three_digits(rate / 1e3))
 }
 
 /// Formats the call paths with the most samples, innermost function last.

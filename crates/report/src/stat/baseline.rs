@@ -6,7 +6,6 @@ use super::{line, note, target_of};
 use crate::Style;
 use crate::layout::Grid;
 use crate::value::{ABSENT, bytes, count, significant};
-use linerate_record::Tier;
 use linerate_record::stat::{
     BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
 };
@@ -74,7 +73,7 @@ fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
         ));
     }
     if of.tier != report.tier {
-        let (before, now) = (tier(of.tier), tier(report.tier));
+        let (before, now) = (of.tier.name(), report.tier.name());
         grounds.push(format!("the baseline used tier {before}, this run {now}"));
     }
     let caches = of.caches.as_ref().zip(report.caches.as_ref());
@@ -86,16 +85,6 @@ fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
         grounds.push(other_environment(before, now));
     }
     grounds
-}
-
-fn tier(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Hw => "hw",
-        Tier::User => "user",
-        Tier::Sw => "sw",
-        Tier::Sim => "sim",
-        Tier::Model => "model",
-    }
 }
 
 fn other_caches(before: &SimulatedCaches, now: &SimulatedCaches) -> String {

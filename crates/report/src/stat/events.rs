@@ -5,7 +5,7 @@ use super::columns::{self, Column};
 use super::error;
 use crate::Style;
 use crate::layout::{Paint, labelled};
-use crate::value::{ABSENT, clean, count, percent, reason, significant, tiers, whole};
+use crate::value::{ABSENT, cell, clean, count, percent, reason, significant, whole};
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
@@ -66,9 +66,12 @@ impl Columns {
     }
 
     fn cells(&self, event: &EventCount) -> Vec<String> {
-        let per = || event.per_unit.as_ref().map_or_else(absent, |f| shown(f, significant));
+        let per = || {
+            let figure = event.per_unit.as_ref();
+            figure.map_or_else(|| ABSENT.to_owned(), |figure| cell(figure, significant))
+        };
         let mut cells = vec![event.name.clone()];
-        cells.push(if self.scaled { raw(event) } else { shown(&event.count, whole) });
+        cells.push(if self.scaled { raw(event) } else { cell(&event.count, whole) });
         cells.extend(self.scaled.then(|| scaled(event)));
         cells.extend(self.error.then(|| error(&event.count).unwrap_or_default()));
         cells.extend(self.scaled.then(|| event.duty.map_or_else(String::new, percent)));
@@ -106,25 +109,12 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
 
 /// Returns a figure's evidence tier; empty if the figure is absent.
 fn tier_of(figure: &Figure) -> String {
-    match (figure.as_number(), figure.tier) {
-        (None, _) => String::new(),
-        (Some(_), Tier::Hw) => "hw".to_owned(),
-        (Some(_), _) => tiers([figure]),
-    }
-}
-
-fn absent() -> String {
-    ABSENT.to_owned()
-}
-
-/// Returns the value formatted by `show`.
-fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    figure.as_number().map_or_else(absent, show)
+    figure.as_number().map_or_else(String::new, |_| figure.tier.name().to_owned())
 }
 
 /// Returns the value formatted by `show`, with its error.
 pub(super) fn with_error(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    let value = shown(figure, show);
+    let value = cell(figure, show);
     error(figure).map_or(value.clone(), |error| format!("{value} ± {error}"))
 }
 
@@ -136,7 +126,7 @@ fn native(event: &EventCount) -> String {
 fn raw(event: &EventCount) -> String {
     match event.raw {
         Some(raw) if was_scaled(event) => count(raw),
-        _ => shown(&event.count, whole),
+        _ => cell(&event.count, whole),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::columns::{self, Column};
 use crate::Style;
 use crate::layout::{Paint, labelled};
-use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
+use crate::value::{cell, clean, interval, reason, significant, tiers};
 use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
@@ -49,7 +49,7 @@ fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
 /// Formats a value and its interval, both in the metric's unit, because a percentage of a
 /// percentage would be misread.
 fn value(figure: &Figure) -> String {
-    let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), significant);
+    let value = cell(figure, significant);
     interval(figure, significant).map_or(value.clone(), |ends| format!("{value} ({ends})"))
 }
 

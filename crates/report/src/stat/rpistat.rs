@@ -7,8 +7,9 @@
 //! record.
 
 use super::events::Missing;
-use super::{command_line, cut, error, list};
-use crate::value::{ABSENT, clean, count, whole};
+use super::{error, list};
+use crate::value::{ABSENT, clean, count, cut, whole};
+use linerate_record::shell::command_line;
 use linerate_record::stat::{EventCount, StatReport, StatTarget};
 use linerate_record::{Provenance, Tier};
 use std::fmt::Write;

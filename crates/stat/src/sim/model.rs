@@ -8,6 +8,7 @@ use linerate_record::stat::{
     CacheShape, Contents, Replacement, SimulatedCaches, SimulatedLevel, SimulatedMachine,
     SimulatedTlb, Writes,
 };
+use linerate_record::units::parse_memory_size;
 
 /// Level of the real processor that the simulated last level represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,11 +325,7 @@ fn parse_number(text: &str) -> Result<u32, String> {
 
 /// Parses a size in bytes: `32768`, `32K`, `8M`.
 fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        _ => (text, 0),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
-    size.ok_or_else(|| format!("invalid size `{text}`, expected e.g. 32768 or 32K"))
+    parse_memory_size(text)
+        .map(|size| size.0)
+        .map_err(|_| format!("invalid size `{text}`, expected e.g. 32768 or 32K"))
 }

@@ -4,7 +4,7 @@
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted};
-use crate::value::{ABSENT, clean, count, interval, percent};
+use crate::value::{ABSENT, cell, clean, count, interval, percent};
 use linerate_record::profile::{BoundFinding, ProfileReport};
 use linerate_record::stats::interval_name;
 use linerate_record::units::three_digits;
@@ -47,7 +47,7 @@ pub(super) fn memory(report: &ProfileReport, style: &Style) -> String {
         grid.row(vec![
             one.kind.name().replace('_', " "),
             count(one.samples),
-            one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent),
+            cell(&one.share, percent),
             interval(&one.share, percent).unwrap_or_else(|| ABSENT.to_owned()),
         ]);
     }

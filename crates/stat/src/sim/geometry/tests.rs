@@ -86,7 +86,7 @@ fn bad_input_says_what_would_do() {
         ("g4,dtlb=64/x", "invalid number `x`"),
         ("g4,page=3K", "invalid page size `3K`"),
         ("i1=32K/8", "invalid geometry `32K/8`"),
-        ("i1=32G/8/64", "invalid size `32G`"),
+        ("i1=32Q/8/64", "invalid size `32Q`"),
         ("i1=K/8/64", "invalid size `K`"),
         ("i1=/8/64", "invalid size ``"),
         ("i1=32K/-8/64", "invalid number `-8`"),
@@ -119,6 +119,8 @@ fn models_have_all_levels_tlbs_and_rules() {
     let arguments = |text: &str| Geometry::parse(text).unwrap().model().arguments();
     let expected = "l1i=128:4:32:2 l1d=128:4:32:2:1 itlb=1:10:1 dtlb=1:10:1 tlb2=32:2:0 page=4096";
     assert_eq!(arguments("arm1176").unwrap().join(" "), expected);
+    let huge_pages = arguments("arm1176,page=1G").unwrap();
+    assert_eq!(huge_pages.last().map(String::as_str), Some("page=1073741824"));
     let t1 = arguments("t1").unwrap();
     assert!(t1.contains(&"l2=4096:12:64:0:1".to_owned()), "{t1:?}");
     assert!(t1.contains(&"l1d=128:4:16:2:2".to_owned()), "{t1:?}");
