@@ -72,13 +72,8 @@ impl Running {
         self.child.pid()
     }
 
-    /// Returns the exit status if the command has ended: `exit status 1`, `SIGKILL`.
-    pub(crate) fn ended(&mut self) -> Option<String> {
-        self.child.wait_for(Duration::ZERO, None).map(describe)
-    }
-
-    /// Like [`Running::ended`], but waits up to [`GRACE`] for the process to end. Call when its
-    /// threads have already exited.
+    /// Waits up to [`GRACE`] for the process to end, and returns how it ended: `exit status 1`,
+    /// `SIGKILL`; `None` if it has not. Call when its threads have already exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
         self.child.wait_for(GRACE, None).map(describe)
     }
@@ -122,10 +117,10 @@ mod tests {
     #[test]
     fn a_command_and_its_children_end_with_it() {
         let mut running = start(&["sh", "-c", "trap '' TERM; sleep 60 & wait; sleep 60"]).unwrap();
-        assert_eq!(running.ended(), None);
+        assert_eq!(running.child.wait_for(Duration::ZERO, None), None);
         let pid = running.pid();
         running.end();
-        assert!(running.ended().is_some());
+        assert!(running.child.wait_for(Duration::ZERO, None).is_some());
         assert!(!std::path::Path::new(&format!("/proc/{pid}/stat")).exists());
     }
 }
