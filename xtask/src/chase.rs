@@ -9,9 +9,11 @@
 
 use crate::command::{output, program, root};
 use linerate_record::random::Random;
+use linerate_record::shell;
 use linerate_record::stats::median;
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -77,6 +79,14 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
 
 /// Measures, and prints the table.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    let pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if pages.is_ok_and(|pages| pages.contains("[always]")) {
+        return Err(
+            "chase: the other programs would get huge pages: the system gives them to all \
+                    programs (transparent_hugepage/enabled is `always`)"
+                .to_owned(),
+        );
+    }
     let mut random = Random::new(1);
     let mut samples = Vec::new();
     for round in 0..choice.rounds {
@@ -144,8 +154,8 @@ fn lat_mem_rd(choice: &Choice) -> Result<Vec<(Tool, u32, f64)>, String> {
     let [.., largest] = SIZES_KIB;
     // It prints to stderr: MiB and ns.
     let command = format!(
-        "exec timeout 90 '{}' -P 1 -W 0 -N 1 -t {} 64 2>&1",
-        choice.lat_mem_rd.display(),
+        "exec timeout 90 {} -P 1 -W 0 -N 1 -t {} 64 2>&1",
+        shell::quoted(&choice.lat_mem_rd),
         largest / 1024
     );
     let text = output(program("sh", &["-c", &command]))?;

@@ -16,6 +16,7 @@ use crate::{NothingRead, numbered};
 use line::{Frame, Header, frame, header};
 use linerate_record::profile::{CallTree, CostClass, ProfileReport};
 use linerate_record::profile::{MachineLimits, SampledProgram, SampledThread, SamplingMethod};
+use linerate_record::units::counted;
 use linerate_record::why::Unread;
 use linerate_record::{Figure, Tier};
 use shares::{Sample, Shares};
@@ -65,7 +66,11 @@ pub fn read(
     let others = events.iter().enumerate().filter(|(at, _)| *at != chosen);
     unread.extend(others.map(|(_, event)| Unread {
         what: "other_events".to_owned(),
-        reason: format!("the {} samples of {} were not used", event.samples.len(), event.name),
+        reason: format!(
+            "not used: {} of {}",
+            counted(event.samples.len() as u64, "sample"),
+            event.name
+        ),
         fix: None,
     }));
     events.into_iter().nth(chosen).map_or_else(
@@ -204,7 +209,8 @@ impl Reader {
         let skipped = self.skipped.map(|(first, lines)| Unread {
             what: "lines".to_owned(),
             reason: format!(
-                "skipped {lines} lines that are neither samples nor frames, from line {first} on"
+                "skipped {}, neither samples nor frames, from line {first} on",
+                counted(lines, "line")
             ),
             fix: None,
         });

@@ -72,7 +72,7 @@ pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let facts = Facts::new(observation);
     let mut findings = findings(&facts);
     if let Some(first) = findings.first_mut() {
-        first.sentence += &rest::remarks::on_interrupts(&facts);
+        first.sentence += &rest::remarks::on_circumstances(&facts);
     }
     if is_of_root(&facts) {
         // Root needs no sudo, and may not have it.

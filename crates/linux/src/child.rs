@@ -381,13 +381,26 @@ impl Child {
         self.wait4(libc::WNOHANG)
     }
 
-    /// Ends the child's process group, which it must be the leader of ([`fork_held_apart`]). If the
-    /// child is running, sends SIGTERM to the group, and waits for `grace` or until the child
-    /// exits. Then sends SIGKILL to the processes that are left.
+    /// Ends the child's process group, which it must be the leader of ([`fork_held_apart`]). Sends
+    /// SIGTERM to the group, waits up to `grace` for the child and then up to `grace` for the
+    /// processes that it left behind, and sends SIGKILL to those that are left.
+    ///
+    /// The kernel does not reuse the child's PID while the group has members. If it has none and
+    /// the child has been waited for, call this soon, before the PID may be another group's.
     pub fn end_group(&mut self, grace: Duration) -> Ended {
-        if self.wait4(libc::WNOHANG).is_none() {
-            signal_group(self.pid, signal::TERMINATE);
+        /// Interval between looks at a group whose leader has ended.
+        const STEP: Duration = Duration::from_millis(5);
+        let is_running = self.wait4(libc::WNOHANG).is_none();
+        signal_group(self.pid, signal::TERMINATE);
+        if is_running {
             self.wait_for(grace, None);
+        }
+        let steps = grace.as_millis() / STEP.as_millis();
+        for _ in 0..steps {
+            if self.ended.is_none() || !signal_group(self.pid, 0) {
+                break;
+            }
+            sleep(STEP);
         }
         signal_group(self.pid, signal::KILL);
         self.wait()

@@ -8,7 +8,8 @@
 //! words with what no terminal shows     within $'...': \n, \t, and \ooo for other bytes
 //! ```
 //!
-//! `$'...'` is in POSIX.1-2024; bash(1), ksh(1) and zsh(1) have had it for long.
+//! `$'...'` is in POSIX.1-2024; bash(1), ksh(1) and zsh(1) have had it for long, but dash(1) does
+//! not read it.
 
 use std::ffi::OsStr;
 use std::str::Utf8Chunk;

@@ -112,7 +112,7 @@ fn workers(report: &PlanReport, style: &Style) -> String {
 /// Returns one block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
-        let none = format!("none: no change is predicted to gain {} or more", min_gain());
+        let none = format!("none: no change is predicted to gain more than {}", min_gain());
         return vec![line("change", &none, style)];
     }
     let all = report.recommendations.iter().enumerate();

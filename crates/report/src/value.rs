@@ -14,14 +14,16 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Truncates `text` to at most `columns` columns, at a word boundary.
+/// Truncates `text` to at most `columns` columns: at a word boundary, unless that would drop half
+/// of what fits.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
         return text.to_owned();
     }
     let kept: String = text.chars().take(columns.saturating_sub(MORE.len())).collect();
-    let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    let whole = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    let kept = if 2 * whole.len() >= kept.len() { whole } else { kept.as_str() };
     kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
 }
 

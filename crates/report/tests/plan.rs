@@ -141,7 +141,7 @@ fn a_plan_by_formula_and_within_72_columns() {
 #[test]
 fn nothing_to_change_is_said() {
     let report = PlanReport { recommendations: Vec::new(), ..by_formula() };
-    assert!(plan(&report, &PLAIN).contains("no change is predicted to gain 2 %"));
+    assert!(plan(&report, &PLAIN).contains("no change is predicted to gain more than 2 %"));
     assert!(!svg::plan(&report).svg.contains("change 1"));
 }
 

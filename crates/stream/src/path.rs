@@ -53,12 +53,13 @@ fn is_checksum_off(network: &Network, interface: &str) -> Option<bool> {
 }
 
 /// Returns the lowest rate limit of the qdiscs on an interface, in bytes per second; `None` if none
-/// has a limit, or if they cannot be read.
+/// has a limit, or if they cannot be read. The limits of classes (htb) are left out: which class a
+/// stream passes through, if any, is not known.
 fn qdisc_rate(network: &Network, interface: &str) -> Option<u64> {
     let index = network.links().ok()?.into_iter().find(|link| link.name == interface)?.index;
     let qdiscs = network.qdiscs().ok()?;
     let limits = qdiscs.iter().filter(|qdisc| qdisc.interface == index);
-    limits.filter_map(|qdisc| network.rate_of(qdisc)).min()
+    limits.filter_map(|qdisc| qdisc.rate).min()
 }
 
 /// Returns whether an address belongs to this thread's network namespace: packets to it go over

@@ -221,7 +221,7 @@ fn attend_test(
 ) -> Result<(), StreamError> {
     let prepared = match test.excess() {
         Some(excess) => {
-            Err(StreamError::Invalid { what: format!("it exceeds the server's limits: {excess}") })
+            Err(StreamError::Invalid { what: format!("the server rejects it: {excess}") })
         }
         None => prepare(line, test),
     };

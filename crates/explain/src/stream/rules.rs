@@ -7,7 +7,7 @@ use super::measure::{DELIVERED, Measure as M};
 use super::rule::{at_least, at_most};
 use super::shared::{
     ALL_STOPS, BOUND, BY_BUFFER, DELIVERS, FULL, IDLE, LOST, PAUSED, RATE, STOPS, STOPS_AND_COSTS,
-    TICKS, TURNS, WINDOW,
+    TICKS, TURNS, UNSHAPED, WINDOW,
 };
 use linerate_record::why::Cause;
 
@@ -26,7 +26,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: Cause::RateLimiter,
         limited_by: "rate_limit",
-        conditions: &[at_least(M::OfQdisc, 0.75, RATE)],
+        conditions: &[at_least(M::OfQdisc, 0.75, RATE), at_most(M::OfQdisc, 1.1, UNSHAPED)],
         explained_by: &[],
         is_swept: false,
         sentence: "The queueing discipline on {interface}{where} limits the stream to {qdisc}, and \
@@ -40,6 +40,7 @@ pub const RULES: &[Rule] = &[
         limited_by: "rate_limit",
         conditions: &[
             at_least(M::OfQdisc, 0.5, "the rest goes into retransmissions"),
+            at_most(M::OfQdisc, 1.1, UNSHAPED),
             at_least(M::Retransmitted, 0.001, "a limiter whose queue is full drops packets"),
         ],
         explained_by: &[],

@@ -4,6 +4,7 @@
 use linerate_record::why::Cause;
 
 pub(super) const RATE: &str = "the rate limit, minus headers and the error of the token bucket";
+pub(super) const UNSHAPED: &str = "above that, the stream does not pass through the limit";
 pub(super) const TICKS: &str =
     "twice the error of TCP's time accounting, which counts kernel timer ticks (4 ms at 250 Hz)";
 pub(super) const PAUSED: &str = "otherwise the pause is not the bottleneck";

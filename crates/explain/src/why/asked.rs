@@ -146,12 +146,15 @@ fn is_prompt(facts: &Facts<'_>, thread: &ThreadActivity, socket: &SocketCounts) 
         || works()
 }
 
-/// Returns the number of connections that the program opens per second, if a thread asks servers on
-/// many connections in turn; otherwise `None`.
+/// Returns the number of connections that are opened per second in the network namespace, if a
+/// thread asks its server on many connections in turn; otherwise `None`.
 pub(super) fn opened_per_s(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    /// Minimum number of brief connections that were seen.
+    const FEW: usize = 3;
     let server = asked(facts, thread)?;
-    let mut to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(&server));
-    let is_many = to_it.any(|socket| opens_often(facts, thread, socket));
+    let to_it = facts.connections().filter(|one| one.remote.as_deref() == Some(&server));
+    let brief: Vec<bool> = to_it.map(|socket| opens_often(facts, thread, socket)).collect();
+    let is_many = brief.len() >= FEW && brief.iter().all(|is_brief| *is_brief);
     let opened = facts.protocol("Tcp.ActiveOpens")? as f64 / facts.elapsed();
     is_many.then_some(opened)
 }

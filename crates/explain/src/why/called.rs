@@ -185,7 +185,19 @@ pub(super) fn others(facts: &Facts<'_>) -> Vec<Called> {
     let mut called: Vec<Called> = PURPOSES.iter().map(of_purpose).collect();
     called.retain(|called| called.calls > 0);
     called.sort_by_key(|called| std::cmp::Reverse(called.calls));
-    called
+    // The same calls are not counted for two purposes.
+    let mut apart: Vec<Called> = Vec::new();
+    for one in called {
+        let meets = |other: &Called| {
+            let mut own = one.purpose.counted.iter().chain(one.purpose.with);
+            let (counted, with) = (other.purpose.counted, other.purpose.with);
+            own.any(|name| counted.contains(name) || with.contains(name))
+        };
+        if !apart.iter().any(meets) {
+            apart.push(one);
+        }
+    }
+    apart
 }
 
 /// Returns the fraction of a thread's system calls that receive, send or wait for packets; `None`

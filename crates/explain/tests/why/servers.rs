@@ -87,6 +87,31 @@ fn reader(received: u64, sent: u64) -> Observation {
 }
 
 #[test]
+fn a_client_that_connects_for_each_request_is_advised_to_keep_connections_open() {
+    let mut seen = reader(2000, 2000);
+    let finding = first(&seen);
+    assert!(finding.fix.as_ref().unwrap().starts_with("Keep more requests"), "{:?}", finding.fix);
+    // Each connection is seen once or twice.
+    seen.sockets[0].reads = Some(1);
+    let next = |number: u32| SocketCounts {
+        local: format!("10.0.0.1:{}", 4000 + number),
+        ..seen.sockets[0].clone()
+    };
+    let others: Vec<SocketCounts> = (1..5).map(next).collect();
+    seen.sockets.extend(others);
+    seen.protocols.insert("Tcp.ActiveOpens".to_owned(), 800);
+    seen.threads[0].voluntary_switches = 4000;
+    let finding = first(&seen);
+    assert_eq!(finding.cause, WaitingForPeer, "{}", finding.sentence);
+    assert!(
+        finding.sentence.contains("160 connections per second are opened"),
+        "{}",
+        finding.sentence
+    );
+    assert!(finding.fix.as_ref().unwrap().starts_with("Keep connections open"));
+}
+
+#[test]
 fn the_receiver_of_a_stream_waits_for_no_replies() {
     assert_eq!(first(&reader(2000, 2000)).cause, WaitingForPeer);
     assert_eq!(first(&reader(2000, 400)).cause, WaitingForPeer);

@@ -409,11 +409,20 @@ fn packets_lost_on_output_or_without_a_free_entry_are_named() {
     assert_eq!(first(&seen).cause, NothingWrong, "{}", first(&seen).sentence);
     seen.protocols.insert("Conntrack.drop".to_owned(), 20);
     assert_eq!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
+    assert!(first(&seen).sentence.contains("is full: 20 packets"), "{}", first(&seen).sentence);
     // Pairs of packets of one new connection, while the table has room.
     seen.protocols.insert("Conntrack.insert_failed".to_owned(), 20);
     assert_ne!(first(&seen).cause, ConntrackFull, "{}", first(&seen).sentence);
-    seen.protocols.remove("Conntrack.insert_failed");
-    seen.protocols.remove("Conntrack.drop");
+    // Too many connections have the same hash.
+    seen.protocols.insert("Conntrack.drop".to_owned(), 0);
+    seen.protocols.insert("Conntrack.chainlength".to_owned(), 20);
+    let buckets = first(&seen);
+    assert_eq!(buckets.cause, ConntrackFull, "{}", buckets.sentence);
+    assert!(buckets.sentence.contains("too few buckets for its entries: 20 packets"));
+    assert!(buckets.fix.as_ref().unwrap().contains("nf_conntrack_buckets"), "{:?}", buckets.fix);
+    for name in ["chainlength", "insert_failed", "drop"] {
+        seen.protocols.remove(&format!("Conntrack.{name}"));
+    }
     seen.protocols.insert("Ip.OutDiscards".to_owned(), 120);
     assert_eq!(first(&seen).cause, CannotTell, "{}", first(&seen).sentence);
     seen.events = vec![dropped(Some("NETFILTER_DROP"), 120)];

@@ -82,15 +82,14 @@ impl Neighbours {
         }
     }
 
-    /// Returns the number of unconnected sockets with the port of `own` and its address, or an
-    /// unspecified address on either side.
+    /// Returns the number of unconnected sockets that may get the datagrams to `own`: those with
+    /// its port and address or, if `own` is bound to all addresses, with its port.
     pub(super) fn sharers(&self, own: SocketAddr) -> u32 {
         let shares = |(inode, other): &(&u64, &SocketAddr)| {
-            let is_any = own.ip().is_unspecified() || other.ip().is_unspecified();
             self.inodes.contains(inode)
                 && own.port() == other.port()
                 && own.is_ipv4() == other.is_ipv4()
-                && (is_any || own.ip() == other.ip())
+                && (own.ip().is_unspecified() || own.ip() == other.ip())
         };
         self.places.iter().filter(shares).count() as u32
     }
@@ -227,10 +226,10 @@ mod tests {
         let sharers = |at: &str| neighbours.sharers(place(at));
         assert_eq!(
             ["0.0.0.0:53", "10.0.0.1:53", "[::1]:53", "0.0.0.0:55"].map(sharers),
-            [3, 2, 1, 0]
+            [3, 1, 0, 0]
         );
         neighbours.leave_out(1);
-        assert_eq!(neighbours.sharers(place("10.0.0.1:53")), 1);
+        assert_eq!(neighbours.sharers(place("0.0.0.0:53")), 2);
     }
 
     #[test]

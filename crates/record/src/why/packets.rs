@@ -221,8 +221,8 @@ pub struct SocketCounts {
     /// Packets dropped because the receive buffer was full; `null` if unreadable.
     pub drops: Option<u64>,
     /// Number of UDP sockets of other programs in the network namespace that are bound to the same
-    /// port and to the same or to any address, so that they may get this socket's datagrams; `null`
-    /// for other sockets, and in older records.
+    /// port and to the same address, or to any if this socket is bound to all addresses, so that
+    /// they may get its datagrams; `null` for other sockets, and in older records.
     #[serde(default)]
     pub port_sharers: Option<u32>,
     /// The socket's TCP_INFO; `null` for other protocols, and if unreadable.

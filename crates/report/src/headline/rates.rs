@@ -132,7 +132,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         }
         (None, predicted) => {
             let why = match predicted {
-                Some(_) => format!("no candidate is predicted to gain {} or more", min_gain()),
+                Some(_) => format!("no candidate is predicted to gain more than {}", min_gain()),
                 None => kept_headline(report),
             };
             let rate = before.map_or_else(String::new, |kpps| format!(": {}", Kpps(kpps)));
@@ -223,7 +223,7 @@ pub(super) fn of_plan(report: &PlanReport) -> Vec<String> {
     vec![
         bottleneck.unwrap_or_else(|| "Bottleneck: none below line rate".to_owned()),
         line_rate(kpps, report.line_rate_kpps),
-        gain.unwrap_or_else(|| format!("no change gains {} or more", min_gain())),
+        gain.unwrap_or_else(|| format!("no change gains more than {}", min_gain())),
         rate.unwrap_or_default(),
     ]
 }

@@ -323,7 +323,7 @@ fn parse_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("invalid number `{text}`"))
 }
 
-/// Parses a size in bytes: `32768`, `32K`, `8M`.
+/// Parses a size in bytes: `32768`, `32K`, `8MiB`, `1G`.
 fn parse_size(text: &str) -> Result<u64, String> {
     parse_memory_size(text)
         .map(|size| size.0)

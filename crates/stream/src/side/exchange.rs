@@ -67,6 +67,9 @@ fn send_all(
             Ok(count) => {
                 sent += count;
                 meter.counts.data_calls += 1;
+                if sent < bytes.len() && !side.goes_on(meter) {
+                    return Ok(false);
+                }
             }
             Err(error) if is_timeout(&error) => {
                 if !side.goes_on(meter) {
@@ -94,6 +97,9 @@ fn fill(
             Ok(bytes) => {
                 filled += bytes;
                 meter.counts.data_calls += 1;
+                if filled < message.len() && !side.goes_on(meter) {
+                    return Ok(false);
+                }
             }
             Err(error) if is_timeout(&error) => {
                 if !side.goes_on(meter) {

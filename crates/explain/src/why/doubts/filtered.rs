@@ -4,7 +4,7 @@
 //! meant for other programs, or these drops may be the reason why the program receives none.
 
 use super::super::facts::{Facts, Subject};
-use super::super::losses::{is_much, table_full, vanished};
+use super::super::losses::{is_much, long_chains, table_full, vanished};
 use super::super::measure::Measure as M;
 use super::super::rules::{OWN, rules};
 use super::super::words::{conntrack_fix, percent};
@@ -27,7 +27,14 @@ pub(in super::super) fn before_sockets(facts: &Facts<'_>) -> Option<Doubt> {
             let rule = rules().find(|one| one.cause == Cause::ReversePathFilter)?;
             (by_filter, "the reverse path filter", rule.fix)
         }
-        false => (by_table, "the full connection tracking table", conntrack_fix(facts)),
+        false => {
+            let by_chains = long_chains(facts).is_some_and(|chains| 2 * chains >= by_table);
+            let table = match by_chains {
+                true => "the connection tracking table, for lack of buckets,",
+                false => "the full connection tracking table",
+            };
+            (by_table, table, conntrack_fix(facts))
+        }
     };
     if dropped == 0 || 2 * dropped < lost {
         return None;

@@ -104,8 +104,9 @@ pub(super) fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     if resent < LEAST || share < SHARE {
         return None;
     }
-    // Each of these handshakes is completed by a retransmission, after 1 s or more.
-    let deferred = facts.protocol("TcpExt.TCPDeferAcceptDrop").unwrap_or(0);
+    // Handshakes whose end was ignored, and whose SYN-ACK was sent again because no data followed.
+    let ignored = facts.protocol("TcpExt.TCPDeferAcceptDrop").unwrap_or(0);
+    let deferred = ignored.min(facts.protocol("TcpExt.TCPSynRetrans").unwrap_or(0));
     if 2 * deferred >= resent {
         return Doubt::new(
             format!(

@@ -6,13 +6,14 @@ use super::Doubt;
 use linerate_record::units::{counted, grouped};
 use linerate_record::why::{SocketCounts, SocketKind};
 
-/// Detects a program that receives none of the datagrams of its network namespace while sockets of
-/// other programs are bound to the port of one of its sockets.
+/// Detects a program that has not run once, and so received none of the datagrams of its network
+/// namespace, while sockets of other programs are bound to the port of one of its sockets.
 pub(super) fn by_port(facts: &Facts<'_>) -> Option<Doubt> {
     /// Minimum number of datagrams per second in the network namespace.
     const PER_S: f64 = 10.0;
-    /// Maximum CPU time of a program that receives nothing, in CPUs.
-    const IDLE: f64 = 0.002;
+    /// Ports whose sockets share them on purpose, each for an interface or for a multicast group:
+    /// DHCP, SSDP and mDNS.
+    const SHARED: [&str; 4] = ["67", "68", "1900", "5353"];
     let is_shadowed = |socket: &&SocketCounts| {
         socket.kind == SocketKind::Udp
             && socket.port_sharers.is_some_and(|others| others > 0)
@@ -21,10 +22,17 @@ pub(super) fn by_port(facts: &Facts<'_>) -> Option<Doubt> {
     let socket = facts.observation.sockets.iter().find(is_shadowed)?;
     let others = u64::from(socket.port_sharers?);
     let received = facts.datagrams("InDatagrams")?;
-    if facts.used_cpus() > IDLE || (received as f64) < PER_S * facts.elapsed() {
+    let threads = &facts.observation.threads;
+    let has_slept_through = threads.iter().all(|thread| thread.voluntary_switches == 0);
+    let (_, port) = socket.local.rsplit_once(':')?;
+    if !has_slept_through
+        || threads.is_empty()
+        || facts.observation.threads_left_out > 0
+        || (received as f64) < PER_S * facts.elapsed()
+        || SHARED.contains(&port)
+    {
         return None;
     }
-    let (_, port) = socket.local.rsplit_once(':')?;
     Doubt::new(
         format!(
             "Cannot tell whether the program should have received the {} datagrams that other \

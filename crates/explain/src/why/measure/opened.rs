@@ -72,8 +72,8 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
 /// Returns two numbers of connections in the network namespace: those accepted, and those closed
 /// without a reply and reset because data was unread or still arriving. Returns `None` if the
 /// latter are few, or if no socket listens. Connections opened from within the namespace are not
-/// counted, because their own end may have reset them: proxies reset connections to servers, and
-/// TLS clients those that they close.
+/// counted unless they carry no data, because their own end may have reset them: proxies reset
+/// connections to servers, and TLS clients those that they close.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
     /// Minimum number of connections turned away per second, and per accepted connection.
     const PER_S: f64 = 5.0;
@@ -118,13 +118,19 @@ fn have_room_for_replies(facts: &Facts<'_>, accepted: u64) -> bool {
     opened < accepted || each.is_none_or(|each| each > most)
 }
 
-/// Returns whether nearly all accepted connections that were seen, but ended within the window,
-/// carried no data: clients send their request right after the handshake, so connections on which
-/// the program replies have at least received one.
+/// Returns whether no accepted connection lasts, and nearly all that were seen carried no data:
+/// clients send their request right after the handshake, so connections on which the program
+/// replies have at least received one.
 fn are_empty(facts: &Facts<'_>) -> bool {
     /// Minimum number of connections, and minimum fraction of them without data.
     const FEW: usize = 10;
-    const MOST: f64 = 0.7;
+    const MOST: f64 = 0.8;
+    let sockets = &facts.observation.sockets;
+    let lasts = |one: &SocketCounts| Facts::readings(one).is_some() && is_accepted(facts, one);
+    if sockets.iter().any(|one| one.kind == SocketKind::Tcp && lasts(one)) {
+        // Clients that stay; the others may check whether the server is there.
+        return false;
+    }
     let most = facts.observation.sockets.iter().filter_map(|one| one.reads).max();
     let is_brief = |one: &&SocketCounts| one.reads < most && is_accepted(facts, one);
     let tcps = facts.observation.sockets.iter().filter(is_brief).filter_map(|it| it.tcp.as_ref());

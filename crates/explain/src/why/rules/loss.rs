@@ -277,8 +277,9 @@ pub(super) const RULES: &[Rule] = &[
             "shorter timeouts (net.netfilter.nf_conntrack_tcp_timeout_time_wait and others) free \
              entries sooner",
         ),
-        wrong_if: "with a larger table, `drop` in `conntrack -S` still grows faster than \
-                   `insert_failed`, or `chaintoolong` still grows",
+        wrong_if: "nf_conntrack_count is far below nf_conntrack_max and `chaintoolong` in \
+                   `conntrack -S` does not grow; or, with a larger table, `drop` still grows \
+                   faster than `insert_failed`",
         measure: "`drop`, `insert_failed` and `chaintoolong` in `conntrack -S`",
     },
     Rule {

@@ -94,12 +94,12 @@ pub(in super::super) fn conntrack_fix(facts: &Facts<'_>) -> &'static str {
     match has_long_chains(facts) {
         true => {
             "Raise net.netfilter.nf_conntrack_buckets (a power of two, about the number of entries \
-             in net.netfilter.nf_conntrack_count), or exempt the traffic from tracking (an nft rule \
-             with notrack in a raw prerouting chain)"
+             in net.netfilter.nf_conntrack_count), or exempt the traffic from tracking (an nft \
+             rule with notrack in a raw prerouting chain)"
         }
         false => {
-            "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft rule \
-             with notrack in a raw prerouting chain)"
+            "Raise net.netfilter.nf_conntrack_max, or exempt the traffic from tracking (an nft \
+             rule with notrack in a raw prerouting chain)"
         }
     }
 }

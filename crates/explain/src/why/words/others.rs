@@ -73,8 +73,8 @@ pub(super) fn bulk(name: &str, facts: &Facts<'_>) -> Option<String> {
 fn reconnects(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<String> {
     let opened = asked::opened_per_s(facts, thread)?;
     Some(format!(
-        " It opens {} connections per second: each costs round trips, and with TLS a handshake on \
-         both sides.",
+        " {} connections per second are opened in its network namespace, and none to that server \
+         lasts: each costs round trips, and with TLS a handshake on both sides.",
         grouped(opened as u64)
     ))
 }

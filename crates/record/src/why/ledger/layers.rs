@@ -121,6 +121,7 @@ const PROTOCOL_LOSSES: [(&str, &str, Whose); 18] = [
     ("Ip6.ReasmFails", "fragments not reassembled", Whose::Shared),
     (OUT_DISCARDS, "discarded by IP on output, for example by a firewall rule", Whose::Shared),
     ("Conntrack.drop", "dropped by connection tracking", Whose::Shared),
+    ("Conntrack.chainlength", "too many connections with one hash", Whose::Shared),
     ("Ip.OutNoRoutes", "no route", Whose::NoProgram),
     ("Udp.NoPorts", "no socket on the port", Whose::NoProgram),
     ("Udp6.NoPorts", "no socket on the port", Whose::NoProgram),
