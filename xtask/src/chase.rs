@@ -58,7 +58,7 @@ struct Sample {
 /// Parses the arguments of `chase`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (mut rounds, mut files) = (5, [const { None }; 2]);
-    let mut linerate = PathBuf::from("linerate");
+    let mut linerate = root().join("target/release/linerate");
     for pair in words.chunks(2) {
         match pair {
             ["--rounds", number] => {
@@ -152,9 +152,10 @@ fn nearest(points: Vec<(f64, f64)>) -> impl Iterator<Item = (u32, f64)> {
 
 fn lat_mem_rd(choice: &Choice) -> Result<Vec<(Tool, u32, f64)>, String> {
     let [.., largest] = SIZES_KIB;
-    // It prints to stderr: MiB and ns.
+    // It prints to stderr: MiB and ns, from small to large sizes. On a busy machine it may not end,
+    // and take all memory: what it has printed counts.
     let command = format!(
-        "exec timeout 90 {} -P 1 -W 0 -N 1 -t {} 64 2>&1",
+        "ulimit -v 4000000; timeout -k 2 60 {} -P 1 -W 0 -N 1 -t {} 64 2>&1; true",
         shell::quoted(&choice.lat_mem_rd),
         largest / 1024
     );

@@ -171,7 +171,7 @@ impl InPlace {
     /// Returns the frame with this number, and frees the number.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
-        self.frames[number - 1].take().expect("a frame has this number")
+        self.frames[number - 1].take().expect("a frame in flight has this number")
     }
 }
 

@@ -284,9 +284,9 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     let ns: f64 = times.iter().sum();
     if ns <= 0.0 && (are_cpus || !counts("cpu_clock_ns").is_empty()) {
         let reason =
-            "the clocks of whole CPUs also run while the CPUs are idle: count the process \
+            "task-clock and cpu-clock of whole CPUs also count idle time: count the process \
                       (perf stat -p PID -e task-clock,...), or also count cycles and pass the core \
-                      clock with --clock"
+                      frequency with --clock"
                 .to_owned();
         return Err(NoSketch::Times { reason });
     }

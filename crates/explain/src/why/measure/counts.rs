@@ -179,8 +179,8 @@ pub(in super::super) fn work_without_timers(facts: &Facts<'_>, thread: &ThreadAc
     works(&has_no_timers) / works(&|_| true).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the mean fraction of time that working threads sleep on futexes; `None` if no sleep was
-/// read.
+/// Returns the mean fraction of time that working threads sleep on futexes; `None` if sleep times
+/// were not measured.
 pub(super) fn asleep_on_futex(facts: &Facts<'_>) -> Option<Estimate> {
     let working: Vec<_> = facts.working().collect();
     let sleeps = working.iter().flat_map(|thread| &thread.asleep_on);

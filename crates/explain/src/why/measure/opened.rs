@@ -75,8 +75,9 @@ pub(in super::super) fn mostly_opens(facts: &Facts<'_>) -> bool {
 /// counted unless they carry no data, because their own end may have reset them: proxies reset
 /// connections to servers, and TLS clients those that they close.
 pub(in super::super) fn turned_away(facts: &Facts<'_>) -> Option<(u64, u64)> {
-    /// Minimum number of connections turned away per second, and per accepted connection.
+    /// Minimum number of connections turned away per second.
     const PER_S: f64 = 5.0;
+    /// Minimum number of connections turned away per accepted connection.
     const SHARE: f64 = 0.2;
     let counts = ["TcpExt.TCPAbortOnData", "TcpExt.TCPAbortOnClose"];
     let aborted: u64 = counts.iter().filter_map(|name| facts.protocol(name)).sum();

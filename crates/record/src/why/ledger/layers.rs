@@ -112,7 +112,7 @@ const OUT_DISCARDS: &str = "Ip.OutDiscards";
 const UDP_MEMORY: &str = "UDP memory limit";
 
 /// Counters of packets lost at the protocol layer, with the reason and whose packets they were.
-const PROTOCOL_LOSSES: [(&str, &str, Whose); 18] = [
+const PROTOCOL_LOSSES: [(&str, &str, Whose); 19] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::NoProgram),
     ("Ip.InAddrErrors", "not addressed to this machine", Whose::NoProgram),
