@@ -337,7 +337,7 @@ fn the_clock_of_a_control_group_is_its_cpu_time() {
     assert_eq!(sketch(&record, "p", known).expect("one group").ns_per_packet(), 2000.0);
     name(&mut record, ["cgroup / CPU0", "cgroup / CPU1"]);
     let error = sketch(&record, "p", known).expect_err("idle CPUs belong to the root group");
-    assert!(error.to_string().contains("while the CPUs are idle"), "{error}");
+    assert!(error.to_string().contains("also count idle time"), "{error}");
     name(&mut record, ["cgroup a CPU0", "cgroup b CPU0"]);
     let error = sketch(&record, "p", known).expect_err("two groups");
     assert!(error.to_string().contains("several control groups"), "{error}");
