@@ -11,6 +11,9 @@
 //! 3. Split into words. A dash for a missing value counts as a number; other words without letters
 //!    or digits, such as bars, are dropped, and so are repeated numbers.
 //! 4. Compare the words one by one.
+//!
+//! A difference fails the check, except in outputs of measurements: it is listed there for a look,
+//! because a run may have a finding or a row that no earlier run had.
 
 use crate::command::{output, program};
 use regex_lite::Regex;
@@ -65,6 +68,40 @@ pub(super) struct Layout {
     rules: Vec<Rule>,
 }
 
+/// Differences between a page and the present outputs of its commands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// Differences that need a mend.
+    pub(super) failed: Vec<String>,
+    /// Differences in outputs of measurements, whose findings and rows may also be new: to be looked
+    /// at.
+    pub(super) noted: Vec<String>,
+}
+
+/// Commands whose output depends on what they measure.
+const MEASURING: [&str; 13] = [
+    "linerate diff",
+    "linerate doctor",
+    "linerate export target",
+    "linerate kernels",
+    "linerate memory",
+    "linerate profile",
+    "linerate run",
+    "linerate stat ",
+    "linerate stream",
+    "linerate tcp",
+    "linerate top",
+    "linerate tune",
+    "linerate why",
+];
+
+/// Returns whether a command measures, other than to show its help.
+fn is_measured(command: &str) -> bool {
+    let is_cargo = command.contains("cargo run");
+    let measures = MEASURING.iter().any(|one| command.contains(one));
+    (is_cargo || measures) && !command.ends_with(" -h")
+}
+
 impl Layout {
     /// Reads the list of what may differ, and determines what can be compared here.
     pub(super) fn new() -> Result<Self, String> {
@@ -75,20 +112,26 @@ impl Layout {
         Ok(Self { elsewhere: elsewhere(&data.machine, &machine()), refused, number, rules: rules? })
     }
 
-    /// Returns a message for each command on a page whose output has another layout now.
-    pub(super) fn changes(&self, page: &str, text: &str, now: &str) -> Vec<String> {
-        let (then, now) = (outputs(text), outputs(now));
-        let pairs = then.iter().zip(&now);
-        let found = pairs.filter_map(|((command, then), (_, now))| {
-            let why = match self.elsewhere {
-                _ if self.refused.is_some() && command.contains("--demo") => None,
-                Some(_) => changed_beginning(then, now),
-                None => self.difference(page, then, now),
+    /// Compares each command's output on a page with its present output.
+    pub(super) fn changes(&self, page: &str, text: &str, now: &str) -> Changes {
+        let mut changes = Changes::default();
+        for ((command, then), (_, now)) in outputs(text).iter().zip(&outputs(now)) {
+            if self.refused.is_some() && command.contains("--demo") {
+                continue;
+            }
+            let message = |why| {
+                format!("{page}: `{command}`: {why}; `cargo xtask splice {page}` updates the page")
             };
-            let mend = format!("`cargo xtask splice {page}` updates the page");
-            Some(format!("{page}: `{command}`: {}; {mend}", why?))
-        });
-        found.collect()
+            let words = || self.difference(page, then, now).filter(|_| self.elsewhere.is_none());
+            let is_measured = is_measured(command);
+            match (changed_beginning(then, now), words()) {
+                (Some(why), _) => changes.failed.push(message(why)),
+                (None, Some(why)) if is_measured => changes.noted.push(message(why)),
+                (None, Some(why)) => changes.failed.push(message(why)),
+                (None, None) => {}
+            }
+        }
+        changes
     }
 
     /// Returns what [`Self::changes()`] does not compare.
@@ -224,20 +267,34 @@ mod tests {
         assert_eq!(elsewhere(&machine(), &machine()), None);
         let layout = Layout { elsewhere: elsewhere("Z80", &machine()), ..empty() };
         let page = |words: &str| format!("```console\n$ a\n{words}\n```\n");
-        assert!(layout.changes("a.md", &page("b c"), &page("b d")).is_empty());
-        assert_eq!(layout.changes("a.md", &page("b c"), &page("d c")).len(), 1);
+        assert_eq!(layout.changes("a.md", &page("b c"), &page("b d")), Changes::default());
+        assert_eq!(layout.changes("a.md", &page("b c"), &page("d c")).failed.len(), 1);
         assert!(layout.skips()[0].contains("outputs of `Z80`"), "{:?}", layout.skips());
-        assert_eq!(empty().changes("a.md", &page("b c"), &page("b d")).len(), 1);
+        assert_eq!(empty().changes("a.md", &page("b c"), &page("b d")).failed.len(), 1);
         assert_eq!(empty().skips(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_words_in_a_measurement_are_listed() {
+        let page = |command: &str, words: &str| format!("```console\n$ {command}\n{words}\n```\n");
+        let changes = |command: &str| {
+            let (then, now) = (page(command, "best: a by 3 %"), page(command, "best: b by 4 %"));
+            let changes = empty().changes("a.md", &then, &now);
+            (changes.failed.len(), changes.noted.len())
+        };
+        assert_eq!(changes("linerate tune examples/edge.toml | head -n 8"), (0, 1));
+        assert_eq!(changes("linerate tune -h"), (1, 0));
+        assert_eq!(changes("linerate stages forward"), (1, 0));
+        assert_eq!(changes("linerate plan --machine t1 examples/edge.toml"), (1, 0));
     }
 
     #[test]
     fn an_output_of_the_demo_is_not_compared_where_it_is_refused() {
         let layout = Layout { refused: Some("no".to_owned()), ..empty() };
         let page = |words: &str| format!("```console\n$ why --demo\n{words}\n```\n");
-        assert!(layout.changes("a.md", &page("b c"), &page("")).is_empty());
+        assert_eq!(layout.changes("a.md", &page("b c"), &page("")), Changes::default());
         assert_eq!(layout.skips(), ["SKIP outputs of --demo: no"]);
-        assert_eq!(empty().changes("a.md", &page("b c"), &page("")).len(), 1);
+        assert_eq!(empty().changes("a.md", &page("b c"), &page("")).failed.len(), 1);
     }
 
     fn empty() -> Layout {
