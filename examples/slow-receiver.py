@@ -31,7 +31,7 @@ def receive(udp):
             data = udp.recv(2048)
         except TimeoutError:
             continue
-        sum(data * 200)
+        sum(data * 400)
 
 
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
