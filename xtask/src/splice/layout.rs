@@ -73,8 +73,8 @@ pub(super) struct Layout {
 pub(super) struct Changes {
     /// Differences that need a mend.
     pub(super) failed: Vec<String>,
-    /// Differences in outputs of measurements, whose findings and rows may also be new: to be looked
-    /// at.
+    /// Differences in outputs of measurements, whose findings and rows may also be new: to be
+    /// looked at.
     pub(super) noted: Vec<String>,
 }
 
