@@ -14,7 +14,7 @@ use crate::layout::Paint;
 use crate::value::{ABSENT, clean, interval, percent, significant};
 use crate::why::packets::{is_of_interest, lost, name};
 use linerate_record::stats::{interval_name, sampled_share};
-use linerate_record::units::{counted, three_digits};
+use linerate_record::units::{self, counted, three_digits};
 use linerate_record::why::ledger::{LedgerRow, PacketLedger, ledger};
 use linerate_record::why::{CpuCounts, FunctionTime, Observation, ThreadActivity, ThreadState};
 use linerate_record::{Figure, Tier};
@@ -150,8 +150,7 @@ fn headline(observation: &Observation) -> String {
 /// child processes that ended before they could be read twice. Without these, a program that starts
 /// a thread per connection would seem idle.
 fn program_cpus(observation: &Observation, observed: f64) -> String {
-    // Threads are read some milliseconds before processes, which used CPU time meanwhile.
-    let error = ended_error(observation) + 0.05 * observed;
+    let error = ended_error(observation, observed);
     let parts = [
         (observation.ended_threads_cpus, "ended threads"),
         (observation.ended_children_cpus, "ended child processes"),
@@ -163,20 +162,20 @@ fn program_cpus(observation: &Observation, observed: f64) -> String {
         .filter_map(|(cpus, what)| Some(format!("{} in {what}", three_digits((*cpus)?))));
     let of_it: Vec<String> = of_it.collect();
     let of_it = if of_it.is_empty() { String::new() } else { format!(" ({})", of_it.join(", ")) };
-    format!("{} CPUs{of_it}", three_digits(all))
+    units::cpus(all) + &of_it
 }
 
 /// Returns the error of the CPU time of ended threads, in CPUs. It is the difference between the
 /// CPU time of processes and that of threads, both rounded down to ticks of 10 ms: each of `n`
 /// times has an error of at most one tick, with a standard deviation of `1/sqrt(6)` ticks, as the
-/// difference of two rounding errors. The result is three standard deviations of their sum, and at
-/// least 5 % of a CPU, because processes are read later than threads.
-fn ended_error(observation: &Observation) -> f64 {
+/// difference of two rounding errors. The result is three standard deviations of their sum, at
+/// least 5 % of a CPU, and 5 % of the CPUs in use, because processes are read later than threads.
+fn ended_error(observation: &Observation, observed: f64) -> f64 {
     const TICK_S: f64 = 0.01;
     const LEAST: f64 = 0.05;
     let times = observation.threads.len() + observation.watched.pids.len();
     let ticks = 3.0 * (times as f64 / 6.0).sqrt();
-    (ticks * TICK_S / observation.elapsed_s).max(LEAST)
+    (ticks * TICK_S / observation.elapsed_s).max(LEAST) + 0.05 * observed
 }
 
 /// Formats packets and losses per second on one line.

@@ -49,18 +49,18 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let mut losses = predicted(samples, points, &fit);
     let mut unresolved = Vec::new();
     for more in fits {
-        let told = predicted(samples, points, &more);
+        let of_more = predicted(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
         let ok = distinct(&more)
             && is_within_measured(&more, points)
-            && better(&losses, &told, worth)
+            && better(&losses, &of_more, worth)
             && stands_out(samples, &more);
         if !ok {
             continue;
         }
         if close.is_empty() {
-            (fit, losses) = (more, told);
+            (fit, losses) = (more, of_more);
             unresolved.clear();
         } else {
             unresolved = close;

@@ -68,6 +68,16 @@ fn edges_are_put_within_some_percent_and_intervals_hold_them() {
 }
 
 #[test]
+fn a_step_with_one_or_two_sizes_beyond_it_is_found() {
+    let steps = [(32 * KIB, 4.0), (1024 * KIB, 60.0)];
+    // The chains end at 2 and at 1.7 times the second cache.
+    for last in [2048 * KIB, 1800 * KIB] {
+        let levels = detect(&curve(1.0, &steps, last), &Options::default());
+        assert_eq!(levels.levels.len(), 3, "{last}: {:?}", sizes(&levels));
+    }
+}
+
+#[test]
 fn a_flat_curve_has_one_level_without_a_size() {
     let levels = detect(&curve(1.3, &[], 1 << 20), &Options::default());
     assert_eq!(sizes(&levels), [None]);

@@ -60,27 +60,10 @@ fn send_all(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> io::Result<bool> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match stream.write(&bytes[sent..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => {
-                sent += count;
-                meter.counts.data_calls += 1;
-                if sent < bytes.len() && !side.goes_on(meter) {
-                    return Ok(false);
-                }
-            }
-            Err(error) if is_timeout(&error) => {
-                if !side.goes_on(meter) {
-                    return Ok(false);
-                }
-            }
-            Err(error) => return Err(error),
-        }
-        meter.counts.calls += 1;
-    }
-    Ok(true)
+    whole(side, bytes.len(), meter, |at| match stream.write(&bytes[at..])? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        sent => Ok(sent),
+    })
 }
 
 /// Reads a whole message. Returns `false` if the stream or the test ends first.
@@ -90,23 +73,31 @@ fn fill(
     message: &mut [u8],
     meter: &mut Meter<'_>,
 ) -> io::Result<bool> {
-    let mut filled = 0;
-    while filled < message.len() {
-        match stream.read(&mut message[filled..]) {
+    whole(side, message.len(), meter, |at| stream.read(&mut message[at..]))
+}
+
+/// Repeats `call`, which moves bytes of a message from an offset on and returns their number, until
+/// all `length` bytes are moved. Looks at the clock after each call, timed out or not. Returns
+/// `false` if a call moves nothing or the test ends first.
+fn whole(
+    side: &Side<'_>,
+    length: usize,
+    meter: &mut Meter<'_>,
+    mut call: impl FnMut(usize) -> io::Result<usize>,
+) -> io::Result<bool> {
+    let mut moved = 0;
+    while moved < length {
+        match call(moved) {
             Ok(0) => return Ok(false),
             Ok(bytes) => {
-                filled += bytes;
+                moved += bytes;
                 meter.counts.data_calls += 1;
-                if filled < message.len() && !side.goes_on(meter) {
-                    return Ok(false);
-                }
             }
-            Err(error) if is_timeout(&error) => {
-                if !side.goes_on(meter) {
-                    return Ok(false);
-                }
-            }
+            Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
+        }
+        if moved < length && !side.goes_on(meter) {
+            return Ok(false);
         }
         meter.counts.calls += 1;
     }
