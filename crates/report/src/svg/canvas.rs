@@ -6,16 +6,17 @@
 
 use std::fmt::Write;
 
-/// Width of all plots; heights differ.
-pub(super) const WIDTH: f64 = 800.0;
-pub(super) const MARGIN: f64 = 24.0;
+/// Width of all plots; heights differ. The column of a page is often 600 pixels wide, and scaled to
+/// that width, text of 12 units must keep at least 11 pixels.
+pub(super) const WIDTH: f64 = 640.0;
+pub(super) const MARGIN: f64 = 20.0;
 
 /// Line spacing of 12-unit text.
 pub(super) const LINE_HEIGHT: f64 = 17.0;
 const TITLE_HEIGHT: f64 = 22.0;
 /// Average advance width of a 12-unit sans-serif character, rounded up because fonts differ.
 pub(super) const CHARACTER: f64 = 6.6;
-const TITLE_CHARACTER: f64 = 8.8;
+const TITLE_CHARACTER: f64 = 9.8;
 
 /// Style sheet shared by all plots. Variants differ in colour. Colours can be distinguished with
 /// common colour-vision deficiencies (after Okabe and Ito, with light ones darkened to a contrast

@@ -19,11 +19,11 @@ const PADDING: f64 = 3.0;
 /// Maximum number of rows. Deeper calls count towards the last row.
 const MOST_ROWS: usize = 64;
 /// Number of legend columns, which are equally wide.
-const LEGEND_COLUMNS: usize = 5;
+const LEGEND_COLUMNS: usize = 3;
 
 const RULES: &str = "
 .flame { stroke: #ffffff; stroke-width: 0.8 }
-.name { font-size: 11px; pointer-events: none; fill: #1f2328 }
+.name { pointer-events: none; fill: #1f2328 }
 .thread { fill: #d1d9e0 } .program { fill: #a6d8b8 } .kernel { fill: #f3cf95 }
 .copy { fill: #f0a58f } .checksum { fill: #e8b7d4 } .allocation { fill: #c9b6ea }
 .lock { fill: #ee8f97 } .system_call_entry { fill: #f5e08a } .page_fault { fill: #d8c3a5 }

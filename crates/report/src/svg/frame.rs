@@ -5,7 +5,7 @@ use super::canvas::{Anchor, CHARACTER, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
 use linerate_record::units::three_digits;
 
 pub(super) const LEFT: f64 = MARGIN + 36.0;
-const LEGEND_WIDTH: f64 = 216.0;
+const LEGEND_WIDTH: f64 = 188.0;
 pub(super) const RIGHT: f64 = WIDTH - MARGIN - LEGEND_WIDTH - 16.0;
 pub(super) const LOWEST: f64 = 340.0;
 /// Padding to the left of the first point and to the right of the last, in octaves.

@@ -41,7 +41,7 @@ pub(super) struct LineChart {
 
 pub(super) const ENTRY_HEIGHT: f64 = 20.0;
 /// Length of the line samples in the legend.
-const SAMPLE: f64 = 30.0;
+const SAMPLE: f64 = 22.0;
 
 impl LineChart {
     /// Draws the chart.
@@ -104,7 +104,7 @@ pub(super) fn legend(
         }
         canvas.markers(line.look, &[middle]);
         let start = left + SAMPLE + 10.0;
-        let name = cut(&line.name, right - start - 40.0);
+        let name = cut(&line.name, right - start - 34.0);
         canvas.text((start, y + 4.0), "", Anchor::Start, &name);
         let value = line.at(*quoted).map_or("-".to_owned(), three_digits);
         canvas.text((right, y + 4.0), "", Anchor::End, &value);

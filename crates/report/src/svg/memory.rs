@@ -249,8 +249,8 @@ impl Chart<'_> {
             canvas.text((left, y), "level", Anchor::Start, &clean(&cut(&level.name, NAME_ROOM)));
             if level.size_bytes.as_number().is_some() {
                 canvas.text((right, y), "", Anchor::End, &ranged_binary(&level.size_bytes));
-                y += LINE_HEIGHT;
             }
+            y += LINE_HEIGHT;
             let time = format!("{} ns", ranged(&level.latency_ns, three_digits));
             canvas.text((right, y), "", Anchor::End, &time);
             y += 1.2 * LINE_HEIGHT;

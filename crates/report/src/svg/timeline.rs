@@ -28,10 +28,11 @@ pub fn timeline(report: &ProfileReport) -> Option<Plot> {
     let (mut canvas, top) = Canvas::new(&caption);
     canvas.rules(RULES);
     let mut y = top + LINE_HEIGHT;
-    let left = (WIDTH - CELL * COLUMNS as f64) - MARGIN;
+    let left = (WIDTH - CELL * COLUMNS as f64) / 2.0;
     for thread in timeline.threads.iter().take(MOST_THREADS) {
         let name = report.threads.get(thread.thread as usize).map_or("-", |one| &one.name);
-        canvas.text((MARGIN, y + 12.0), "", Anchor::Start, &cut(name, left - 2.0 * MARGIN));
+        canvas.text((left, y + 12.0), "", Anchor::Start, &cut(name, WIDTH - 2.0 * left));
+        y += LINE_HEIGHT;
         let all = levels(thread, timeline.bin_s, report.elapsed_s, COLUMNS * ROWS);
         for (at, level) in all.into_iter().enumerate().filter(|(_, level)| *level > 0) {
             let (column, row) = (at / ROWS, ROWS - 1 - at % ROWS);
@@ -43,7 +44,7 @@ pub fn timeline(report: &ProfileReport) -> Option<Plot> {
         y += size.1 + LINE_HEIGHT / 2.0;
     }
     y = losses(&mut canvas, report, timeline, (left, y));
-    let ends = [(left, Anchor::Start, 0.0), (WIDTH - MARGIN, Anchor::End, report.elapsed_s)];
+    let ends = [(left, Anchor::Start, 0.0), (WIDTH - left, Anchor::End, report.elapsed_s)];
     for (x, anchor, at_s) in ends {
         canvas.text((x, y + 12.0), "tick", anchor, &format!("{at_s:.3} s"));
     }
@@ -64,7 +65,8 @@ fn losses(
     if slices.is_empty() {
         return y;
     }
-    canvas.text((MARGIN, y + 10.0), "", Anchor::Start, "packets lost");
+    canvas.text((left, y + 10.0), "", Anchor::Start, "packets lost");
+    let y = y + LINE_HEIGHT;
     let scale = CELL * COLUMNS as f64 / report.elapsed_s.max(f64::MIN_POSITIVE);
     for slice in slices {
         let place = ((left + scale * slice.begins_s, y), (scale * slice.seconds, 2.0 * CELL));

@@ -32,7 +32,7 @@ fn bytes_at(svg: Node) -> impl Fn(f64) -> f64 {
         let is_it = |node: &Node| node.text() == Some(label);
         number(of_class(svg, "tick").find(is_it).expect("a label"), "x")
     };
-    scale((tick("4 KiB"), 4096.0), (tick("64 MiB"), 64.0 * 1_048_576.0))
+    scale((tick("4 KiB"), 4096.0), (tick("16 MiB"), 16.0 * 1_048_576.0))
 }
 
 #[test]
