@@ -38,7 +38,7 @@ mod tracefs;
 mod wait;
 
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
-pub use calls::{FirstArgument, system_call, system_call_name};
+pub use calls::{FirstArgument, RECEIVE_CALLS, system_call, system_call_name};
 pub use capability::drop_network_rights;
 pub use clock::{clock_tick_ms, monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;

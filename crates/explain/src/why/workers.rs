@@ -105,6 +105,7 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -101,6 +101,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -185,6 +185,7 @@ fn example() -> WhyReport {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,
