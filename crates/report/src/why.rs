@@ -17,17 +17,13 @@ use linerate_record::why::{
 };
 use linerate_record::{Figure, Tier};
 
-/// Number of remarks in the short report, which is to fit on one screen.
-const REMARKS: usize = 2;
-
 /// Formats a diagnosis, on one screen or in full.
 pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
-    let most = if detail == Detail::Full { usize::MAX } else { REMARKS };
     let mut blocks = vec![
         first.map_or_else(String::new, |first| answer(first, observation, style))
-            + &remarks::remarks(&report.remarks, most, style)
+            + &remarks::remarks(&report.remarks, detail, style)
             + &others(report.findings.get(1..).unwrap_or_default(), style)
             + &watched(observation, style),
         packets::packets(observation, detail, style),

@@ -2,19 +2,35 @@
 //! Remarks: what else costs the program time.
 
 use super::line;
-use crate::Style;
+use crate::{Detail, Style};
 use linerate_record::units::counted;
 use linerate_record::why::WhyRemark;
 
-/// Formats at most `most` remarks, each with what to look at next, and how many there are in
-/// addition.
-pub(super) fn remarks(remarks: &[WhyRemark], most: usize, style: &Style) -> String {
-    let one = |remark: &WhyRemark| {
+/// Maximum number of remarks in the short report.
+const MOST: usize = 2;
+/// Maximum number of lines of these remarks, so that the report still fits on one screen. The first
+/// remark is printed in any case.
+const LINES: usize = 8;
+
+/// Formats remarks, each with what to look at next: in the short report the first ones, and how
+/// many there are in addition.
+pub(super) fn remarks(remarks: &[WhyRemark], detail: Detail, style: &Style) -> String {
+    let all = remarks.iter().map(|remark| {
         line("also", &format!("{}: {}", remark.id.title(), remark.sentence), style)
             + &line("  try", &remark.next, style)
-    };
-    let shown: String = remarks.iter().take(most).map(one).collect();
-    match remarks.len().saturating_sub(most) {
+    });
+    if detail == Detail::Full {
+        return all.collect();
+    }
+    let (mut shown, mut count) = (String::new(), 0);
+    for one in all.take(MOST) {
+        if count > 0 && shown.lines().count() + one.lines().count() > LINES {
+            break;
+        }
+        shown += &one;
+        count += 1;
+    }
+    match remarks.len() - count {
         0 => shown,
         more => {
             let text = format!("{} (--details)", counted(more as u64, "more remark"));

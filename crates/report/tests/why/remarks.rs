@@ -75,6 +75,19 @@ fn further_remarks_are_counted_and_details_list_all_with_their_evidence() {
 }
 
 #[test]
+fn long_remarks_do_not_make_the_report_longer_than_a_screen() {
+    let mut report = example();
+    report.remarks = many(3);
+    for remark in &mut report.remarks {
+        remark.sentence = "Connections were waiting in the accept queue. ".repeat(8);
+    }
+    let text = why(&report, Detail::Brief, &PLAIN);
+    assert!(text.lines().count() <= 40, "{text}");
+    assert_eq!(text.matches("\nalso        simulated: ").count(), 1, "{text}");
+    assert!(text.contains("\nalso        2 more remarks (--details)\n"), "{text}");
+}
+
+#[test]
 fn the_summary_lists_keywords() {
     let mut report = example();
     report.remarks = of_profiler_and_valgrind();

@@ -60,8 +60,7 @@ const NOT_ACCEPTED: RemarkRule = RemarkRule {
     said_by: &["accept queue"],
     sentence: "In {queue_waits} % of the readings, connections were waiting in the accept queue of \
                {socket} ({queue} on average) while thread {busiest} slept {asleep} % of the time: \
-               the program is at its limit on connections, or waits for something else before it \
-               accepts.",
+               the program is at its limit on connections, or waits for something else first.",
     next: "Compare its open connections (ss -tn sport = :{port}) with its limit: maxconn of \
            haproxy, worker_connections of nginx, open files in /proc/{pid}/limits",
     wrong_if: "ss -ltn sport = :{port} mostly shows an empty queue (Recv-Q 0)",
