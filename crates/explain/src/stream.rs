@@ -90,14 +90,9 @@ fn holding(facts: &Facts<'_>) -> Vec<&'static Rule> {
 fn finding(facts: &Facts<'_>, rule: &Rule) -> WhyFinding {
     let fill = |text: &str| words::fill(text, facts);
     let evidence = |condition: &rules::Condition| {
-        let value = condition.measure.of(facts)?.value;
+        let estimate = condition.measure.of(facts)?;
         let (name, unit) = condition.measure.name();
-        Some(Evidence {
-            name: name.to_owned(),
-            value,
-            unit: unit.to_owned(),
-            source: Tier::Sw.name().to_owned(),
-        })
+        Some(Evidence::of(name, estimate, unit, Tier::Sw.name()))
     };
     WhyFinding {
         cause: rule.cause,

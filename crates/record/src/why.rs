@@ -10,6 +10,7 @@ mod findings;
 pub mod ledger;
 mod packets;
 mod ports;
+mod remarks;
 mod tcp;
 mod threads;
 
@@ -20,6 +21,7 @@ pub use packets::{
     SocketCounts, SocketKind,
 };
 pub use ports::LocalPorts;
+pub use remarks::{Circumstance, WhyRemark};
 pub use tcp::TcpCounts;
 pub use threads::{
     FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SchedulingPolicy, SharedLine, SleepTime,
@@ -38,6 +40,10 @@ pub struct WhyReport {
     pub observation: Observation,
     /// Findings, largest gain first; never empty. The first one is the answer.
     pub findings: Vec<WhyFinding>,
+    /// What else costs the program time, most relevant first, each circumstance at most once; empty
+    /// in older records.
+    #[serde(default)]
+    pub remarks: Vec<WhyRemark>,
 }
 
 /// Readings of a program and the system it runs on, over a window of time.

@@ -140,14 +140,10 @@ impl Measure {
 
     /// Returns the measure as evidence for a finding.
     pub(super) fn evidence(self, subject: &Subject<'_>, source: &str) -> Option<Evidence> {
-        let value = self.of(subject)?.value;
+        let estimate = self.of(subject)?;
         let tier = self.tier(subject).map_or("", Tier::name);
-        Some(Evidence {
-            name: self.title().to_owned(),
-            value,
-            unit: self.unit().to_owned(),
-            source: format!("{tier}; threshold: {source}"),
-        })
+        let source = format!("{tier}; threshold: {source}");
+        Some(Evidence::of(self.title(), estimate, self.unit(), &source))
     }
 
     fn title(self) -> &'static str {

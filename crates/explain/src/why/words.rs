@@ -30,12 +30,17 @@ pub(super) use losses::conntrack_fix;
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
+    fill_with(text, |name| value(name, facts, subject))
+}
+
+/// Returns `text` with every `{name}` replaced by the value that `of` returns for it, or by `-`.
+pub(super) fn fill_with(text: &str, of: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, behind)) = after.split_once('}') else { break };
         filled.push_str(before);
-        filled.push_str(&value(name, facts, subject).unwrap_or_else(|| "-".to_owned()));
+        filled.push_str(&of(name).unwrap_or_else(|| "-".to_owned()));
         rest = behind;
     }
     filled + rest

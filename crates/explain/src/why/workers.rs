@@ -25,7 +25,7 @@ pub fn explain_run(
     finding: &Finding,
     provenance: &Provenance,
 ) -> Vec<WhyFinding> {
-    let mut findings = explain(&observe(report, provenance));
+    let mut findings = explain(&observe(report, provenance)).findings;
     // These rules are for programs whose internals are unknown; the profile is more precise.
     findings.retain(|finding| finding.cause.is_removable());
     let from_profile = of_profile(finding);

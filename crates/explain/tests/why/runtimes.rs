@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs whose runtime affects the result: garbage collectors, busy-polling, interpreter locks.
 
+use crate::example::explain;
 use crate::example::{cpu, observation, packets, socket, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

@@ -13,8 +13,8 @@ pub(in super::super) fn evidence<'a>(
     subject: Subject<'a>,
 ) -> Vec<Evidence> {
     let of = |condition: &Condition| {
-        let value = condition.measure.of(facts, subject)?.value;
-        if value.is_infinite() {
+        let estimate = condition.measure.of(facts, subject)?;
+        if estimate.value.is_infinite() {
             return None;
         }
         let (bound, at) = match condition.bound {
@@ -23,7 +23,7 @@ pub(in super::super) fn evidence<'a>(
         };
         let source = format!("tier sw; {bound} {}: {}", three_digits(at), condition.source);
         let (name, unit) = condition.measure.title();
-        Some(Evidence { name: name.to_owned(), value, unit: unit.to_owned(), source })
+        Some(Evidence::of(name, estimate, unit, &source))
     };
     rule.conditions.iter().filter_map(of).collect()
 }
