@@ -12,10 +12,12 @@
 //!
 //! Measuring is left to `linerate-observe` and `linerate-stat`, and printing to `linerate-report`.
 
+mod bandwidth;
 mod measure;
 pub mod rules;
 
 use crate::rule::Verdict;
+pub use bandwidth::read_bandwidth;
 use linerate_record::Tier;
 use linerate_record::answers::Evidence;
 use linerate_record::profile::{BoundBy, BoundEvidence, BoundFinding, ProfileReport};
