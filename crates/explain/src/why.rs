@@ -375,14 +375,18 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     }
 }
 
-/// Returns the placeholders in rule texts that match no known value, for testing the rule table.
-pub fn unknown_names() -> Vec<String> {
-    let texts = rules().flat_map(|rule| {
-        [Some(rule.sentence), Some(rule.fix), rule.workaround, Some(rule.wrong_if)]
-    });
-    let names = texts.flatten().flat_map(|text| {
-        let parts = text.split('{').skip(1);
-        parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name)
-    });
-    names.filter(|name| !words::is_known(name)).map(str::to_owned).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::names;
+
+    #[test]
+    fn every_placeholder_has_a_value() {
+        for rule in rules() {
+            let texts = [rule.sentence, rule.fix, rule.wrong_if].into_iter();
+            for name in texts.chain(rule.workaround).flat_map(names) {
+                assert!(words::is_known(name), "{{{name}}} in {}", rule.cause.name());
+            }
+        }
+    }
 }

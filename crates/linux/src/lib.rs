@@ -31,6 +31,7 @@ mod scheduler;
 pub mod seqpacket;
 pub mod signal;
 pub mod socket;
+pub mod speaking;
 mod system;
 pub mod terminal;
 mod terminal_modes;

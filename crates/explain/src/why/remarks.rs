@@ -14,23 +14,15 @@ pub use sign::Sign;
 pub use table::remark_rules;
 
 use super::facts::{Facts, Subject};
-use super::rules::{Bound, Scope, Verdict, subjects};
-use super::words::fill_with;
+use super::rules::{Scope, subjects};
+use crate::rule::{self, Verdict, filled};
 use linerate_record::answers::Evidence;
 use linerate_record::stats::Estimate;
 use linerate_record::units::three_digits;
 use linerate_record::why::{Cause, Circumstance, WhyFinding, WhyRemark};
 
 /// A condition of a remark.
-#[derive(Clone, Copy, Debug)]
-pub struct Requirement {
-    /// The quantity.
-    pub sign: Sign,
-    /// Threshold, and the side on which the value must be.
-    pub bound: Bound,
-    /// Source of the threshold.
-    pub source: &'static str,
-}
+pub type Requirement = rule::Condition<Sign>;
 
 /// When to make a remark, and what it says. Texts may have placeholders in braces.
 #[derive(Clone, Copy, Debug)]
@@ -60,18 +52,15 @@ pub struct RemarkRule {
 
 impl Requirement {
     fn is_met<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> bool {
-        let value = self.sign.of(facts, subject).map(|one| Estimate::exactly(one.value));
+        let value = self.measure.of(facts, subject).map(|one| Estimate::exactly(one.value));
         self.bound.verdict(value) == Verdict::Holds
     }
 
     /// Returns the quantity as evidence, with the threshold in its source.
     fn evidence<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Evidence> {
-        let (bound, at) = match self.bound {
-            Bound::AtLeast(at) => ("at least", at),
-            Bound::AtMost(at) => ("at most", at),
-        };
+        let (bound, at) = self.bound.parts();
         let source = format!("tier sw; {bound} {}: {}", three_digits(at), self.source);
-        evidence(self.sign, facts, subject, &source)
+        evidence(self.measure, facts, subject, &source)
     }
 }
 
@@ -91,13 +80,13 @@ fn remark<'a>(rule: &RemarkRule, facts: &Facts<'a>) -> Option<WhyRemark> {
     let is_met =
         |subject: &Subject<'a>| rule.conditions.iter().all(|one| one.is_met(facts, *subject));
     let size = |subject: &Subject<'a>| {
-        let first = rule.conditions.first().and_then(|one| one.sign.of(facts, *subject));
+        let first = rule.conditions.first().and_then(|one| one.measure.of(facts, *subject));
         first.map_or(0.0, |one| one.value)
     };
     // The first of several subjects with the same value.
     let found = subjects(rule.scope, facts).into_iter().rev().filter(is_met);
     let subject = found.max_by(|a, b| size(a).total_cmp(&size(b)))?;
-    let fill = |text| fill_with(text, |name| texts::value(name, facts, subject));
+    let fill = |text| filled(text, |name| texts::value(name, facts, subject));
     let required = rule.conditions.iter().filter_map(|one| one.evidence(facts, subject));
     let shown = rule.shown.iter().filter_map(|sign| evidence(*sign, facts, subject, "tier sw"));
     Some(WhyRemark {
@@ -120,12 +109,16 @@ fn evidence<'a>(
     Some(Evidence::of(name, estimate, unit, source))
 }
 
-/// Returns the placeholders in texts of remarks that match no known value, for testing the table.
-pub fn unknown_names() -> Vec<String> {
-    let texts = remark_rules().iter().flat_map(|rule| [rule.sentence, rule.next, rule.wrong_if]);
-    let names = texts.flat_map(|text| {
-        let parts = text.split('{').skip(1);
-        parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name)
-    });
-    names.filter(|name| !texts::NAMES.contains(name)).map(str::to_owned).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::names;
+
+    #[test]
+    fn every_name_in_a_text_has_a_value() {
+        let texts =
+            remark_rules().iter().flat_map(|rule| [rule.sentence, rule.next, rule.wrong_if]);
+        let unknown = texts.flat_map(names).filter(|name| !texts::NAMES.contains(name));
+        assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 }

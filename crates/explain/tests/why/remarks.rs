@@ -3,7 +3,7 @@
 
 use crate::example::{functions, observation, packets, socket, thread};
 use crate::seeds::{SEEDS, protocols};
-use linerate_explain::why::remarks::{remark_rules, unknown_names};
+use linerate_explain::why::remarks::remark_rules;
 use linerate_explain::why::rules::Bound;
 use linerate_explain::why::{Diagnosis, explain};
 use linerate_record::answers::Evidence;
@@ -15,7 +15,8 @@ use linerate_record::why::Circumstance::{
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel};
 use linerate_record::why::{
-    Circumstance, Observation, PacketCount, SocketCounts, SocketKind, WhyRemark,
+    Circumstance, FileWrites, Observation, PacketCount, SocketCounts, SocketKind, WhyRemark,
+    WrittenFile,
 };
 
 /// Returns a UDP server on an idle machine of two CPUs, which is remarkable in no way.
@@ -50,7 +51,6 @@ fn value(evidence: &[Evidence], name: &str) -> f64 {
 
 #[test]
 fn the_table_is_complete() {
-    assert_eq!(unknown_names(), Vec::<String>::new());
     let ids: Vec<Circumstance> = remark_rules().iter().map(|rule| rule.id).collect();
     assert_eq!(ids, Circumstance::ALL, "each circumstance has one rule, in the published order");
     for rule in remark_rules() {
@@ -93,6 +93,30 @@ fn a_profiler_interrupts_all_cpus_alike_and_the_timers_of_programs_do_not() {
     assert_eq!((rate.value, &*rate.unit), (10_200.0, "1/s"));
     assert!(rate.low < Some(10_200.0) && rate.high > Some(10_200.0), "{rate:?}");
     assert!(rate.source.starts_with("tier sw; at least 10000: "), "{rate:?}");
+}
+
+#[test]
+fn a_log_that_is_written_thousands_of_times_per_second_is_named() {
+    let with = |bytes, calls: Option<u64>| {
+        let mut seen = seed(CannotTell);
+        let path = "/var/log/server.log".to_owned();
+        let files = vec![WrittenFile { pid: 100, path, bytes }];
+        seen.file_writes = Some(FileWrites { files, calls });
+        seen
+    };
+    // In 5 s.
+    assert_eq!(ids(&with(500_000, Some(15_000))), [Circumstance::FileWrites]);
+    assert_eq!(ids(&with(499_999, Some(15_000))), []);
+    assert_eq!(ids(&with(500_000, Some(14_999))), []);
+    assert_eq!(ids(&with(500_000, None)), []);
+    let remark = remarks(&with(10 << 20, Some(200_000))).remove(0);
+    let sentence = "It writes 2 MiB per second to /var/log/server.log";
+    assert!(remark.sentence.starts_with(sentence), "{}", remark.sentence);
+    assert!(remark.sentence.contains("40,000 write calls per second"), "{}", remark.sentence);
+    // Not a program that keeps up.
+    let mut healthy = server(0.94);
+    healthy.file_writes = with(10 << 20, Some(200_000)).file_writes;
+    assert_eq!(ids(&healthy), []);
 }
 
 #[test]

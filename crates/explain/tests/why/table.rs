@@ -3,13 +3,7 @@
 
 use linerate_explain::why::remarks::{RemarkRule, remark_rules};
 use linerate_explain::why::rules::{Bound, Condition, Rule, rules};
-use linerate_explain::why::unknown_names;
 use linerate_record::why::Cause;
-
-#[test]
-fn every_name_in_a_text_has_a_value() {
-    assert_eq!(unknown_names(), Vec::<String>::new());
-}
 
 #[test]
 fn every_removable_cause_has_a_rule() {
@@ -59,10 +53,7 @@ fn of_rule(condition: &Condition) -> String {
 }
 
 fn threshold((name, unit): (&str, &str), bound: Bound, source: &str) -> String {
-    let (words, at) = match bound {
-        Bound::AtLeast(at) => ("at least", at),
-        Bound::AtMost(at) => ("at most", at),
-    };
+    let (words, at) = bound.parts();
     let condition_text = match (unit, bound) {
         ("1 = yes", Bound::AtLeast(_)) => format!("{name}: yes"),
         ("1 = yes", Bound::AtMost(_)) => format!("{name}: no"),
@@ -164,7 +155,7 @@ fn causes(label: &str, causes: &[Cause]) -> String {
 fn one_remark(rule: &RemarkRule) -> String {
     let conditions = rule.conditions.iter();
     let conditions: String = conditions
-        .map(|one| format!("- {}\n", threshold(one.sign.title(), one.bound, one.source)))
+        .map(|one| format!("- {}\n", threshold(one.measure.title(), one.bound, one.source)))
         .collect();
     format!(
         "\n### `{}`\n\nConditions:\n\n{conditions}\nTry: {}\n{}{}",

@@ -35,6 +35,8 @@ pub enum Circumstance {
     TimerInterrupts,
     /// A CPU spends several times as long per packet in interrupts as protocols take.
     SlowPackets,
+    /// The program writes to a file, such as a log, thousands of times per second.
+    FileWrites,
     /// A single function of the C library has many of the busiest thread's samples.
     LibcHot,
     /// Unknown circumstance, from a record written by a newer version.
@@ -44,11 +46,12 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All circumstances, in the published order, without `Unknown`.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Simulated,
         Self::NotAccepted,
         Self::TimerInterrupts,
         Self::SlowPackets,
+        Self::FileWrites,
         Self::LibcHot,
     ];
 
@@ -59,6 +62,7 @@ impl Circumstance {
             Self::NotAccepted => "not_accepted",
             Self::TimerInterrupts => "timer_interrupts",
             Self::SlowPackets => "slow_packets",
+            Self::FileWrites => "file_writes",
             Self::LibcHot => "libc_hot",
             Self::Unknown => "unknown",
         }

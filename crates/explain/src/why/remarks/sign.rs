@@ -6,7 +6,7 @@ use super::super::functions::{file_name, is_nameless};
 use super::super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
-    CpuCounts, FunctionTime, PacketCount, SocketCounts, ThreadActivity, ThreadState,
+    CpuCounts, FunctionTime, PacketCount, SocketCounts, ThreadActivity, ThreadState, WrittenFile,
 };
 
 /// A quantity. Shares range from 0 to 1.
@@ -34,6 +34,12 @@ pub enum Sign {
     /// TCP segments received in the program's network namespace, relative to the packets of all
     /// CPUs; not known unless the program's packets are counted as UDP datagrams.
     Segments,
+    /// Bytes per second that the program writes to the file to which it writes most.
+    FileBytes,
+    /// The same bytes per packet.
+    FileBytesPerPacket,
+    /// Calls of write and similar functions per second.
+    WriteCalls,
     /// Fraction of the busiest thread's samples in the hottest function of the C library.
     LibcFunction,
     /// Number of samples of the busiest thread.
@@ -78,6 +84,14 @@ impl Sign {
                 let are_datagrams = count.counter == PacketCount::DATAGRAMS && handled > 0;
                 are_datagrams.then(|| Estimate::exactly(segments / handled as f64))
             }
+            (Self::FileBytes, _) => counted(most_written(facts)?.bytes, facts.elapsed()),
+            (Self::FileBytesPerPacket, _) => {
+                let packets = facts.packets().filter(|packets| *packets > 0)?;
+                Some(Estimate::exactly(most_written(facts)?.bytes as f64 / packets as f64))
+            }
+            (Self::WriteCalls, _) => {
+                counted(observation.file_writes.as_ref()?.calls?, facts.elapsed())
+            }
             (Self::LibcFunction, _) => {
                 let thread = facts.busiest()?;
                 let hottest = libc_function(facts, thread)?;
@@ -103,6 +117,9 @@ impl Sign {
             Self::Segments => {
                 ("TCP segments / packets of all CPUs, for a program that uses UDP", "ratio")
             }
+            Self::FileBytes => ("bytes written to a file", "B/s"),
+            Self::FileBytesPerPacket => ("bytes written to the file per packet", "B"),
+            Self::WriteCalls => ("calls of write and similar functions", "1/s"),
             Self::LibcFunction => ("samples in one function of the C library", "ratio"),
             Self::Samples => ("samples of the busiest thread", "samples"),
         }
@@ -126,6 +143,11 @@ fn queue(socket: &SocketCounts) -> Estimate {
 fn timers(facts: &Facts<'_>) -> impl Iterator<Item = u64> {
     let count = |cpu: &CpuCounts| cpu.hardware_interrupts.get("LOC").copied().unwrap_or(0);
     facts.observation.cpus.iter().map(count)
+}
+
+/// Returns the file to which the program writes most bytes.
+pub(super) fn most_written<'a>(facts: &Facts<'a>) -> Option<&'a WrittenFile> {
+    facts.observation.file_writes.as_ref()?.files.first()
 }
 
 /// Returns the function of the C library that has the most samples of a thread; `None` if it has

@@ -3,8 +3,9 @@
 //! the texts.
 
 use super::super::measure::Measure as M;
-use super::super::rules::{Bound, Scope};
-use super::{RemarkRule, Requirement, Sign};
+use super::super::rules::Scope;
+use super::{RemarkRule, Sign};
+use crate::rule::{at_least, at_most};
 use linerate_record::why::{Cause, Circumstance};
 
 /// Returns all rules for remarks, most relevant first: what slows down all of the program's work,
@@ -13,17 +14,8 @@ pub fn remark_rules() -> &'static [RemarkRule] {
     RULES
 }
 
-/// Creates a condition that is met if the value is at or above `least`.
-const fn at_least(sign: Sign, least: f64, source: &'static str) -> Requirement {
-    Requirement { sign, bound: Bound::AtLeast(least), source }
-}
-
-/// Creates a condition that is met if the value is at or below `most`.
-const fn at_most(sign: Sign, most: f64, source: &'static str) -> Requirement {
-    Requirement { sign, bound: Bound::AtMost(most), source }
-}
-
-const RULES: &[RemarkRule] = &[SIMULATED, NOT_ACCEPTED, TIMER_INTERRUPTS, SLOW_PACKETS, LIBC_HOT];
+const RULES: &[RemarkRule] =
+    &[SIMULATED, NOT_ACCEPTED, TIMER_INTERRUPTS, SLOW_PACKETS, FILE_WRITES, LIBC_HOT];
 
 const SIMULATED: RemarkRule = RemarkRule {
     id: Circumstance::Simulated,
@@ -106,6 +98,31 @@ const SLOW_PACKETS: RemarkRule = RemarkRule {
     next: "Look for long or logging firewall rules (nft list ruleset), tunnels and packet \
            captures; sudo perf record -a -C {cpu} shows the functions",
     wrong_if: "the time per packet is the same without rules, tunnels and captures",
+};
+
+const FILE_WRITES: RemarkRule = RemarkRule {
+    id: Circumstance::FileWrites,
+    scope: Scope::Program,
+    conditions: &[
+        at_least(Sign::FileBytes, 100_000.0, "less is rarely a line per request"),
+        at_least(Sign::WriteCalls, 3000.0, "at 1 to 3 us per call, this is 0.3 to 1 % of a CPU"),
+    ],
+    shown: &[Sign::FileBytesPerPacket],
+    only_with: &[
+        Cause::CannotTell,
+        Cause::SingleThread,
+        Cause::ProcessingCost,
+        Cause::SystemCalls,
+        Cause::WaitingForStorage,
+        Cause::SocketBuffer,
+    ],
+    same_as: &[],
+    said_by: &[],
+    sentence: "It writes {file_bytes} per second to {file}{per_packet}, and makes {write_calls} \
+               write calls per second, including those to sockets and pipes.",
+    next: "Compare the rate with a higher log level, or with buffered writes (access_log ... \
+           buffer=64k in nginx)",
+    wrong_if: "with the file replaced by /dev/null, the rate rises by less than 5 %",
 };
 
 const LIBC_HOT: RemarkRule = RemarkRule {

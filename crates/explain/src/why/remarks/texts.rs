@@ -5,9 +5,9 @@ use super::super::facts::{Facts, Subject};
 use super::super::functions::file_name;
 use super::super::measure::Measure;
 use super::super::words::{label, percent};
-use super::sign::{Sign, libc_function};
+use super::sign::{Sign, libc_function, most_written};
 use linerate_record::stats::Estimate;
-use linerate_record::units::{grouped, three_digits};
+use linerate_record::units::{grouped, memory_size, three_digits};
 use linerate_record::why::ThreadActivity;
 
 /// Placeholders that a text may contain.
@@ -23,6 +23,10 @@ pub(super) const NAMES: &[&str] = &[
     "cpu",
     "interrupts",
     "interrupt_us",
+    "file",
+    "file_bytes",
+    "per_packet",
+    "write_calls",
     "function",
     "library",
     "function_share",
@@ -46,6 +50,12 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
         ("cpu", Subject::Cpu(cpu)) => Some(cpu.cpu.to_string()),
         ("interrupts", _) => of(Sign::Of(Measure::CpuInterrupts)).map(percent),
         ("interrupt_us", _) => of(Sign::InterruptUs).map(three_digits),
+        ("file", _) => Some(most_written(facts)?.path.clone()),
+        ("file_bytes", _) => of(Sign::FileBytes).map(memory_size),
+        ("per_packet", _) => Some(of(Sign::FileBytesPerPacket).map_or_else(String::new, |bytes| {
+            format!(" ({} bytes per packet)", three_digits(bytes))
+        })),
+        ("write_calls", _) => of(Sign::WriteCalls).map(|rate| grouped(rate as u64)),
         ("function", _) => Some(hottest()?.name.clone()),
         ("library", _) => Some(file_name(hottest()?).to_owned()),
         ("function_share", _) => Some(within(Sign::LibcFunction.of(facts, subject)?)),

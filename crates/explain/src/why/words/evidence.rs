@@ -2,7 +2,7 @@
 //! The measures behind a finding.
 
 use super::super::facts::{Facts, Subject};
-use super::super::rules::{Bound, Condition, Rule};
+use super::super::rules::{Condition, Rule};
 use linerate_record::answers::Evidence;
 use linerate_record::units::three_digits;
 
@@ -17,10 +17,7 @@ pub(in super::super) fn evidence<'a>(
         if estimate.value.is_infinite() {
             return None;
         }
-        let (bound, at) = match condition.bound {
-            Bound::AtLeast(at) => ("at least", at),
-            Bound::AtMost(at) => ("at most", at),
-        };
+        let (bound, at) = condition.bound.parts();
         let source = format!("tier sw; {bound} {}: {}", three_digits(at), condition.source);
         let (name, unit) = condition.measure.title();
         Some(Evidence::of(name, estimate, unit, &source))
