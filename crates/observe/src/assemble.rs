@@ -73,6 +73,7 @@ pub(crate) fn assemble(
     // Consecutive windows are short: they leave out what takes long or needs many readings.
     let is_one = watching.windows == Windows::One;
     let at_end = if is_one { &watching.family.pids[..] } else { &[] };
+    let (file_writes, read_calls) = watching.written.finish(root, at_end);
     let other_ends = if is_one { other_ends(root, watching) } else { BTreeMap::new() };
     let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s));
     let unix_clients = watching.sockets.unix_clients();
@@ -96,7 +97,8 @@ pub(crate) fn assemble(
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
         output_pipes: output_pipes(root, at_end),
-        file_writes: watching.written.finish(root, at_end),
+        file_writes,
+        read_calls,
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),

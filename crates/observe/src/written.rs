@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regular files to which processes write, such as logs: how far the positions of their descriptors
-//! move within a window. Readable by the user of the processes, without tracing.
+//! move within a window; and the number of their read and write calls. Readable by the user of the
+//! processes, without tracing.
 
 use linerate_machine::Root;
-use linerate_record::why::{FileWrites, WrittenFile};
+use linerate_record::why::{FileWrites, ReadCalls, WrittenFile};
 use std::collections::BTreeMap;
 
 /// Maximum number of processes, of descriptors per process, and of files in the result. Logs are
@@ -17,8 +18,17 @@ const FILES: usize = 8;
 pub(crate) struct Written {
     /// Path and position of each descriptor, by process and number.
     descriptors: BTreeMap<(u32, u32), (String, u64)>,
-    /// Number of write calls by process.
-    calls: BTreeMap<u32, u64>,
+    /// Calls by process.
+    calls: BTreeMap<u32, Calls>,
+}
+
+/// Counters of a process in /proc/PID/io, which cover descriptors of any kind, but not sendto,
+/// sendmsg, recvfrom and recvmsg.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    writes: u64,
+    reads: u64,
+    read_bytes: u64,
 }
 
 impl Written {
@@ -38,36 +48,77 @@ impl Written {
                     self.descriptors.insert((pid, number), (path, position));
                 }
             }
-            if let Some(calls) = write_calls(root, pid) {
+            if let Some(calls) = Calls::of(root, pid) {
                 self.calls.entry(pid).or_insert(calls);
             }
         }
     }
 
-    /// Returns what was written since the first reading of each descriptor; `None` if nothing was.
-    pub(crate) fn finish(&self, root: &Root, pids: &[u32]) -> Option<FileWrites> {
-        let mut files: Vec<WrittenFile> = Vec::new();
-        let (mut calls, mut is_complete) = (0, true);
-        for &pid in pids.iter().take(PROCESSES) {
-            let before = files.len();
-            for (number, path, position) in open_files(root, pid) {
-                let Some((known, start)) = self.descriptors.get(&(pid, number)) else { continue };
-                let bytes = position.saturating_sub(*start);
-                // A descriptor that was duplicated has the same position.
-                let is_known = files[before..].iter().any(|one| one.path == path);
-                if *known == path && bytes > 0 && !is_known {
-                    files.push(WrittenFile { pid, path, bytes });
-                }
-            }
-            let more = write_calls(root, pid)
-                .zip(self.calls.get(&pid))
-                .and_then(|(now, before)| now.checked_sub(*before));
-            calls += more.unwrap_or(0);
-            is_complete &= more.is_some();
-        }
+    /// Returns what was written since the first reading of each descriptor, and the read calls;
+    /// `None` for either if there was nothing, or if it was not counted.
+    pub(crate) fn finish(
+        &self,
+        root: &Root,
+        pids: &[u32],
+    ) -> (Option<FileWrites>, Option<ReadCalls>) {
+        let pids = || pids.iter().copied().take(PROCESSES);
+        let mut files: Vec<WrittenFile> = pids().flat_map(|pid| self.files(root, pid)).collect();
         files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
         files.truncate(FILES);
-        (!files.is_empty()).then_some(FileWrites { files, calls: is_complete.then_some(calls) })
+        let more = |pid| Some(Calls::of(root, pid)?.since(*self.calls.get(&pid)?));
+        let calls = pids().map(more).try_fold(Calls::default(), |all, one| Some(all.plus(one?)));
+        let reads = calls.map(|calls| ReadCalls { calls: calls.reads, bytes: calls.read_bytes });
+        let writes = FileWrites { files, calls: calls.map(|calls| calls.writes) };
+        (
+            Some(writes).filter(|writes| !writes.files.is_empty()),
+            reads.filter(|reads| reads.calls > 0),
+        )
+    }
+
+    /// Returns the files to which a process wrote.
+    fn files(&self, root: &Root, pid: u32) -> Vec<WrittenFile> {
+        let mut files: Vec<WrittenFile> = Vec::new();
+        for (number, path, position) in open_files(root, pid) {
+            let Some((known, start)) = self.descriptors.get(&(pid, number)) else { continue };
+            let bytes = position.saturating_sub(*start);
+            // A descriptor that was duplicated has the same position.
+            let is_new = files.iter().all(|one| one.path != path);
+            if *known == path && bytes > 0 && is_new {
+                files.push(WrittenFile { pid, path, bytes });
+            }
+        }
+        files
+    }
+}
+
+impl Calls {
+    /// Reads the counters; `None` if they are unreadable.
+    fn of(root: &Root, pid: u32) -> Option<Self> {
+        let text = root.text(&format!("proc/{pid}/io"))?;
+        let field = |name: &str| -> Option<u64> {
+            text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+        };
+        Some(Self {
+            writes: field("syscw:")?,
+            reads: field("syscr:")?,
+            read_bytes: field("rchar:")?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            writes: self.writes.saturating_sub(before.writes),
+            reads: self.reads.saturating_sub(before.reads),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            writes: self.writes + other.writes,
+            reads: self.reads + other.reads,
+            read_bytes: self.read_bytes + other.read_bytes,
+        }
     }
 }
 
@@ -95,13 +146,6 @@ fn is_file(path: &str) -> bool {
     path.starts_with('/') && !["/dev/", "/proc/", "/sys/"].iter().any(|root| path.starts_with(root))
 }
 
-/// Returns the number of write calls that a process has made (write, writev, pwrite; to any
-/// descriptor, but not with sendto or sendmsg); `None` if unreadable.
-fn write_calls(root: &Root, pid: u32) -> Option<u64> {
-    let text = root.text(&format!("proc/{pid}/io"))?;
-    text.lines().find_map(|line| line.strip_prefix("syscw:"))?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,14 +166,17 @@ mod tests {
             log.write_all(b"123").unwrap();
         }
         std::io::copy(&mut only_read, &mut std::io::sink()).unwrap();
-        let found = written.finish(&root, &own).expect("written");
+        let (found, reads) = written.finish(&root, &own);
+        let found = found.expect("written");
         let path = path.to_str().unwrap().to_owned();
         // Other tests of this process may write as well.
         let of_log = found.files.iter().find(|file| file.path == path);
         assert_eq!(of_log, Some(&WrittenFile { pid: own[0], path, bytes: 60 }));
         assert!(found.files.iter().all(|file| file.path != read.to_str().unwrap()));
         assert!(found.calls.is_none_or(|calls| calls >= 20), "{found:?}");
-        assert_eq!(written.finish(&root, &[]), None);
+        // Reading /proc/self/fdinfo takes calls as well.
+        assert!(reads.is_none_or(|reads| reads.calls > 0 && reads.bytes > 0), "{reads:?}");
+        assert_eq!(written.finish(&root, &[]).0, None);
     }
 
     #[test]

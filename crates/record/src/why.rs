@@ -86,6 +86,10 @@ pub struct Observation {
     /// hidden, and in older records.
     #[serde(default)]
     pub file_writes: Option<FileWrites>,
+    /// Read calls of the program; `null` if it made none, or if they were not counted, and in older
+    /// records.
+    #[serde(default)]
+    pub read_calls: Option<ReadCalls>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -291,6 +295,17 @@ pub struct FileWrites {
     /// Calls of write, writev and similar functions by the program's processes, to descriptors of
     /// any kind; `null` if not counted.
     pub calls: Option<u64>,
+}
+
+/// Calls of read, readv and similar functions (not recvfrom and recvmsg) by the program's processes,
+/// from descriptors of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadCalls {
+    /// Number of calls.
+    pub calls: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
 }
 
 /// A file to which a process writes.

@@ -40,7 +40,8 @@ pub struct RemarkRule {
     pub only_with: &'static [Cause],
     /// Causes of the first finding that say the same; the remark is then left out.
     pub same_as: &'static [Cause],
-    /// Words with which the first finding's sentence says the same, whatever its cause.
+    /// Words with which the first finding's sentence says the same, whatever its cause. May have
+    /// placeholders.
     pub said_by: &'static [&'static str],
     /// What was seen, with figures.
     pub sentence: &'static str,
@@ -68,15 +69,19 @@ impl Requirement {
 pub(super) fn remarks(facts: &Facts<'_>, first: Option<&WhyFinding>) -> Vec<WhyRemark> {
     let is_wanted = |rule: &&RemarkRule| {
         let causes = |list: &[Cause]| first.is_some_and(|first| list.contains(&first.cause));
-        let says = |words: &&str| first.is_some_and(|first| first.sentence.contains(words));
-        let is_said = causes(rule.same_as) || rule.said_by.iter().any(says);
-        (rule.only_with.is_empty() || causes(rule.only_with)) && !is_said
+        (rule.only_with.is_empty() || causes(rule.only_with)) && !causes(rule.same_as)
     };
-    remark_rules().iter().filter(is_wanted).filter_map(|rule| remark(rule, facts)).collect()
+    let wanted = remark_rules().iter().filter(is_wanted);
+    wanted.filter_map(|rule| remark(rule, facts, first)).collect()
 }
 
-/// Returns a rule's remark; `None` if no subject meets its conditions.
-fn remark<'a>(rule: &RemarkRule, facts: &Facts<'a>) -> Option<WhyRemark> {
+/// Returns a rule's remark; `None` if no subject meets its conditions, or if the first finding says
+/// the same.
+fn remark<'a>(
+    rule: &RemarkRule,
+    facts: &Facts<'a>,
+    first: Option<&WhyFinding>,
+) -> Option<WhyRemark> {
     let is_met =
         |subject: &Subject<'a>| rule.conditions.iter().all(|one| one.is_met(facts, *subject));
     let size = |subject: &Subject<'a>| {
@@ -87,6 +92,10 @@ fn remark<'a>(rule: &RemarkRule, facts: &Facts<'a>) -> Option<WhyRemark> {
     let found = subjects(rule.scope, facts).into_iter().rev().filter(is_met);
     let subject = found.max_by(|a, b| size(a).total_cmp(&size(b)))?;
     let fill = |text| filled(text, |name| texts::value(name, facts, subject));
+    let says = |words: &&str| first.is_some_and(|first| first.sentence.contains(&fill(words)));
+    if rule.said_by.iter().any(says) {
+        return None;
+    }
     let required = rule.conditions.iter().filter_map(|one| one.evidence(facts, subject));
     let shown = rule.shown.iter().filter_map(|sign| evidence(*sign, facts, subject, "tier sw"));
     Some(WhyRemark {

@@ -15,8 +15,8 @@ use linerate_record::why::Circumstance::{
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel};
 use linerate_record::why::{
-    Circumstance, FileWrites, Observation, PacketCount, SocketCounts, SocketKind, WhyRemark,
-    WrittenFile,
+    Circumstance, FileWrites, Observation, PacketCount, ReadCalls, SocketCounts, SocketKind,
+    WhyRemark, WrittenFile,
 };
 
 /// Returns a UDP server on an idle machine of two CPUs, which is remarkable in no way.
@@ -117,6 +117,23 @@ fn a_log_that_is_written_thousands_of_times_per_second_is_named() {
     let mut healthy = server(0.94);
     healthy.file_writes = with(10 << 20, Some(200_000)).file_writes;
     assert_eq!(ids(&healthy), []);
+}
+
+#[test]
+fn reads_that_are_not_of_connections_are_named() {
+    let with = |calls, bytes| {
+        let mut seen = seed(CannotTell);
+        seen.read_calls = Some(ReadCalls { calls, bytes });
+        seen
+    };
+    // In 5 s.
+    let first = with(15_000, 1 << 30);
+    let is_named = |seen: &Observation| ids(seen).contains(&Circumstance::FileReads);
+    assert!(is_named(&first));
+    assert!(!is_named(&with(14_999, 1 << 30)));
+    let remark = remarks(&first).into_iter().find(|one| one.id == Circumstance::FileReads);
+    let sentence = remark.unwrap().sentence;
+    assert!(sentence.contains("3,000 read calls per second, which return 205 MiB"), "{sentence}");
 }
 
 #[test]

@@ -37,6 +37,11 @@ pub enum Circumstance {
     SlowPackets,
     /// The program writes to a file, such as a log, thousands of times per second.
     FileWrites,
+    /// The program reads thousands of times per second from something other than TCP connections.
+    FileReads,
+    /// A single function of the program or of one of its libraries has many of the busiest thread's
+    /// samples.
+    HotFunction,
     /// A single function of the C library has many of the busiest thread's samples.
     LibcHot,
     /// Unknown circumstance, from a record written by a newer version.
@@ -46,12 +51,14 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All circumstances, in the published order, without `Unknown`.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Simulated,
         Self::NotAccepted,
         Self::TimerInterrupts,
         Self::SlowPackets,
         Self::FileWrites,
+        Self::FileReads,
+        Self::HotFunction,
         Self::LibcHot,
     ];
 
@@ -63,6 +70,8 @@ impl Circumstance {
             Self::TimerInterrupts => "timer_interrupts",
             Self::SlowPackets => "slow_packets",
             Self::FileWrites => "file_writes",
+            Self::FileReads => "file_reads",
+            Self::HotFunction => "hot_function",
             Self::LibcHot => "libc_hot",
             Self::Unknown => "unknown",
         }

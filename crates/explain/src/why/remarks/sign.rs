@@ -2,7 +2,7 @@
 //! Signs: the quantities that conditions of remarks refer to.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::super::functions::{file_name, is_nameless};
+use super::super::functions::{file_name, is_nameless, is_of_kernel};
 use super::super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
@@ -40,6 +40,13 @@ pub enum Sign {
     FileBytesPerPacket,
     /// Calls of write and similar functions per second.
     WriteCalls,
+    /// Calls of read and similar functions per second.
+    ReadCalls,
+    /// Bytes returned by these calls, relative to those received on TCP connections.
+    ReadOverReceived,
+    /// Fraction of the busiest thread's samples in the hottest function that belongs neither to the
+    /// kernel nor to the C library.
+    OwnFunction,
     /// Fraction of the busiest thread's samples in the hottest function of the C library.
     LibcFunction,
     /// Number of samples of the busiest thread.
@@ -92,6 +99,20 @@ impl Sign {
             (Self::WriteCalls, _) => {
                 counted(observation.file_writes.as_ref()?.calls?, facts.elapsed())
             }
+            (Self::ReadCalls, _) => {
+                counted(observation.read_calls.as_ref()?.calls, facts.elapsed())
+            }
+            (Self::ReadOverReceived, _) => {
+                let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+                let received: u64 = tcps.map(|tcp| tcp.bytes_received).sum();
+                let bytes = observation.read_calls.as_ref()?.bytes;
+                Some(Estimate::exactly(bytes as f64 / received.max(1) as f64))
+            }
+            (Self::OwnFunction, _) => {
+                let thread = facts.busiest()?;
+                let hottest = own_function(facts, thread)?;
+                Some(sampled(hottest.share.min(1.0), thread.samples))
+            }
             (Self::LibcFunction, _) => {
                 let thread = facts.busiest()?;
                 let hottest = libc_function(facts, thread)?;
@@ -120,6 +141,9 @@ impl Sign {
             Self::FileBytes => ("bytes written to a file", "B/s"),
             Self::FileBytesPerPacket => ("bytes written to the file per packet", "B"),
             Self::WriteCalls => ("calls of write and similar functions", "1/s"),
+            Self::ReadCalls => ("calls of read and similar functions", "1/s"),
+            Self::ReadOverReceived => ("bytes read / bytes received on TCP connections", "ratio"),
+            Self::OwnFunction => ("samples in one function of the program", "ratio"),
             Self::LibcFunction => ("samples in one function of the C library", "ratio"),
             Self::Samples => ("samples of the busiest thread", "samples"),
         }
@@ -156,10 +180,24 @@ pub(super) fn libc_function<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
 ) -> Option<&'a FunctionTime> {
-    let is_of_libc = |one: &&FunctionTime| {
-        is_libc(file_name(one)) && !is_nameless(one) && one.is_polling != Some(true)
-    };
-    let functions = thread.functions.iter().filter(is_of_libc);
+    hottest(facts, thread, |function| is_libc(file_name(function)))
+}
+
+/// Like [`libc_function`], for functions that belong neither to the kernel nor to the C library.
+pub(super) fn own_function<'a>(
+    facts: &Facts<'_>,
+    thread: &'a ThreadActivity,
+) -> Option<&'a FunctionTime> {
+    hottest(facts, thread, |function| !is_of_kernel(function) && !is_libc(file_name(function)))
+}
+
+fn hottest<'a>(
+    facts: &Facts<'_>,
+    thread: &'a ThreadActivity,
+    is_wanted: impl Fn(&FunctionTime) -> bool,
+) -> Option<&'a FunctionTime> {
+    let is_named = |one: &&FunctionTime| !is_nameless(one) && one.is_polling != Some(true);
+    let functions = thread.functions.iter().filter(|one| is_wanted(one)).filter(is_named);
     let functions = functions.filter(|_| facts.has_enough_samples(thread));
     functions.max_by(|a, b| a.share.total_cmp(&b.share))
 }

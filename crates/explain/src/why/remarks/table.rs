@@ -14,8 +14,30 @@ pub fn remark_rules() -> &'static [RemarkRule] {
     RULES
 }
 
-const RULES: &[RemarkRule] =
-    &[SIMULATED, NOT_ACCEPTED, TIMER_INTERRUPTS, SLOW_PACKETS, FILE_WRITES, LIBC_HOT];
+const RULES: &[RemarkRule] = &[
+    SIMULATED,
+    NOT_ACCEPTED,
+    TIMER_INTERRUPTS,
+    SLOW_PACKETS,
+    FILE_WRITES,
+    FILE_READS,
+    HOT_FUNCTION,
+    LIBC_HOT,
+];
+
+/// Causes of a first finding that leaves open what a busy thread works on.
+const OF_WORK: &[Cause] = &[
+    Cause::CannotTell,
+    Cause::SingleThread,
+    Cause::ProcessingCost,
+    Cause::SystemCalls,
+    Cause::WaitingForStorage,
+    Cause::SocketBuffer,
+];
+
+/// Minimum number of calls per second that is worth a remark.
+const CALLS_PER_S: f64 = 3000.0;
+const CALLS_SOURCE: &str = "at 1 to 3 us per call, this is 0.3 to 1 % of a CPU";
 
 const SIMULATED: RemarkRule = RemarkRule {
     id: Circumstance::Simulated,
@@ -105,17 +127,10 @@ const FILE_WRITES: RemarkRule = RemarkRule {
     scope: Scope::Program,
     conditions: &[
         at_least(Sign::FileBytes, 100_000.0, "less is rarely a line per request"),
-        at_least(Sign::WriteCalls, 3000.0, "at 1 to 3 us per call, this is 0.3 to 1 % of a CPU"),
+        at_least(Sign::WriteCalls, CALLS_PER_S, CALLS_SOURCE),
     ],
     shown: &[Sign::FileBytesPerPacket],
-    only_with: &[
-        Cause::CannotTell,
-        Cause::SingleThread,
-        Cause::ProcessingCost,
-        Cause::SystemCalls,
-        Cause::WaitingForStorage,
-        Cause::SocketBuffer,
-    ],
+    only_with: OF_WORK,
     same_as: &[],
     said_by: &[],
     sentence: "It writes {file_bytes} per second to {file}{per_packet}, and makes {write_calls} \
@@ -123,6 +138,42 @@ const FILE_WRITES: RemarkRule = RemarkRule {
     next: "Compare the rate with a higher log level, or with buffered writes (access_log ... \
            buffer=64k in nginx)",
     wrong_if: "with the file replaced by /dev/null, the rate rises by less than 5 %",
+};
+
+const FILE_READS: RemarkRule = RemarkRule {
+    id: Circumstance::FileReads,
+    scope: Scope::Program,
+    conditions: &[
+        at_least(Sign::ReadCalls, CALLS_PER_S, CALLS_SOURCE),
+        at_least(
+            Sign::ReadOverReceived,
+            2.0,
+            "below that, most of the bytes may be from TCP connections",
+        ),
+    ],
+    shown: &[],
+    only_with: OF_WORK,
+    same_as: &[],
+    said_by: &["opens files"],
+    sentence: "It makes {read_calls} read calls per second, which return {read_bytes} per second: \
+               more than it receives by TCP. It reads files, pipes or other descriptors.",
+    next: "sudo strace -f -e trace=openat,read,pread64 -p {pid} shows which; keep in memory what \
+           does not change",
+    wrong_if: "without these reads, the rate rises by less than 5 %",
+};
+
+const HOT_FUNCTION: RemarkRule = RemarkRule {
+    id: Circumstance::HotFunction,
+    scope: Scope::Program,
+    conditions: &[at_least(Sign::OwnFunction, 0.2, "20 % of the samples in a single function")],
+    shown: &[Sign::Samples],
+    only_with: &[Cause::CannotTell],
+    same_as: &[],
+    said_by: &["{own_function}"],
+    sentence: "{own_share} of the {samples} samples of thread {busiest} are in {own_function} of \
+               {own_file}.",
+    next: "linerate profile {pid} shows its callers",
+    wrong_if: "over a longer window (-t 30s), less than 20 % of the samples are in this function",
 };
 
 const LIBC_HOT: RemarkRule = RemarkRule {

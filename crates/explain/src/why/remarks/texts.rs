@@ -5,7 +5,7 @@ use super::super::facts::{Facts, Subject};
 use super::super::functions::file_name;
 use super::super::measure::Measure;
 use super::super::words::{label, percent};
-use super::sign::{Sign, libc_function, most_written};
+use super::sign::{Sign, libc_function, most_written, own_function};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{grouped, memory_size, three_digits};
 use linerate_record::why::ThreadActivity;
@@ -27,6 +27,11 @@ pub(super) const NAMES: &[&str] = &[
     "file_bytes",
     "per_packet",
     "write_calls",
+    "read_calls",
+    "read_bytes",
+    "own_function",
+    "own_file",
+    "own_share",
     "function",
     "library",
     "function_share",
@@ -56,6 +61,14 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
             format!(" ({} bytes per packet)", three_digits(bytes))
         })),
         ("write_calls", _) => of(Sign::WriteCalls).map(|rate| grouped(rate as u64)),
+        ("read_calls", _) => of(Sign::ReadCalls).map(|rate| grouped(rate as u64)),
+        ("read_bytes", _) => {
+            let bytes = facts.observation.read_calls.as_ref()?.bytes as f64;
+            Some(memory_size(bytes / facts.elapsed()))
+        }
+        ("own_function", _) => Some(own_function(facts, busiest?)?.name.clone()),
+        ("own_file", _) => Some(file_name(own_function(facts, busiest?)?).to_owned()),
+        ("own_share", _) => Some(within(Sign::OwnFunction.of(facts, subject)?)),
         ("function", _) => Some(hottest()?.name.clone()),
         ("library", _) => Some(file_name(hottest()?).to_owned()),
         ("function_share", _) => Some(within(Sign::LibcFunction.of(facts, subject)?)),
