@@ -166,8 +166,7 @@ fn stored(text: &str) -> Result<([Option<f64>; 2], Record), String> {
 pub(super) fn explained_again(text: &str) -> Result<Ran, String> {
     let (measured, mut record) = stored(text)?;
     if let Body::Why(why) = &mut record.body {
-        let diagnosis = linerate_explain::why::explain(&why.observation);
-        (why.findings, why.remarks) = (diagnosis.findings, diagnosis.remarks);
+        why.findings = linerate_explain::why::explain(&why.observation).findings;
     }
     Ok(Ran { rate: measured[0], stolen: measured[1], ..read(&record) })
 }
