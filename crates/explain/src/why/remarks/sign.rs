@@ -2,7 +2,7 @@
 //! Signs: the quantities that conditions of remarks refer to.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
-use super::super::functions::{file_name, is_nameless};
+use super::super::functions::file_name;
 use super::super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{
@@ -129,14 +129,13 @@ fn timers(facts: &Facts<'_>) -> impl Iterator<Item = u64> {
 }
 
 /// Returns the function of the C library that has the most samples of a thread; `None` if it has
-/// none, or if there are too few samples for shares.
+/// none, or if there are too few samples for shares. The variants that glibc selects at run time,
+/// such as those of strlen, have no symbol in a stripped library.
 pub(super) fn libc_function<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
 ) -> Option<&'a FunctionTime> {
-    let is_of_libc = |one: &&FunctionTime| {
-        is_libc(file_name(one)) && !is_nameless(one) && one.is_polling != Some(true)
-    };
+    let is_of_libc = |one: &&FunctionTime| is_libc(file_name(one)) && one.is_polling != Some(true);
     let functions = thread.functions.iter().filter(is_of_libc);
     let functions = functions.filter(|_| facts.has_enough_samples(thread));
     functions.max_by(|a, b| a.share.total_cmp(&b.share))

@@ -2,13 +2,13 @@
 //! Values for the placeholders in texts of remarks.
 
 use super::super::facts::{Facts, Subject};
-use super::super::functions::file_name;
+use super::super::functions::{file_name, is_nameless};
 use super::super::measure::Measure;
 use super::super::words::{label, percent};
 use super::sign::{Sign, libc_function};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{grouped, three_digits};
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{FunctionTime, ThreadActivity};
 
 /// Placeholders that a text may contain.
 pub(super) const NAMES: &[&str] = &[
@@ -24,7 +24,6 @@ pub(super) const NAMES: &[&str] = &[
     "interrupts",
     "interrupt_us",
     "function",
-    "library",
     "function_share",
     "samples",
 ];
@@ -46,11 +45,19 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
         ("cpu", Subject::Cpu(cpu)) => Some(cpu.cpu.to_string()),
         ("interrupts", _) => of(Sign::Of(Measure::CpuInterrupts)).map(percent),
         ("interrupt_us", _) => of(Sign::InterruptUs).map(three_digits),
-        ("function", _) => Some(hottest()?.name.clone()),
-        ("library", _) => Some(file_name(hottest()?).to_owned()),
+        ("function", _) => hottest().map(place),
         ("function_share", _) => Some(within(Sign::LibcFunction.of(facts, subject)?)),
         ("samples", _) => Some(grouped(busiest?.samples)),
         _ => None,
+    }
+}
+
+/// Names a function and its library. The name of a function without a symbol has the library's.
+fn place(function: &FunctionTime) -> String {
+    let name = &function.name;
+    match is_nameless(function) {
+        true => format!("{name}, which has no symbol"),
+        false => format!("{name} of {}", file_name(function)),
     }
 }
 
