@@ -2,13 +2,13 @@
 //! Values for the placeholders in texts of remarks.
 
 use super::super::facts::{Facts, Subject};
-use super::super::functions::file_name;
+use super::super::functions::{file_name, is_nameless};
 use super::super::measure::Measure;
 use super::super::words::{label, percent};
 use super::sign::{Sign, libc_function, most_written, own_function};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{grouped, memory_size, three_digits};
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{FunctionTime, ThreadActivity};
 
 /// Placeholders that a text may contain.
 pub(super) const NAMES: &[&str] = &[
@@ -33,7 +33,6 @@ pub(super) const NAMES: &[&str] = &[
     "own_file",
     "own_share",
     "function",
-    "library",
     "function_share",
     "samples",
 ];
@@ -55,25 +54,20 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
         ("cpu", Subject::Cpu(cpu)) => Some(cpu.cpu.to_string()),
         ("interrupts", _) => of(Sign::Of(Measure::CpuInterrupts)).map(percent),
         ("interrupt_us", _) => of(Sign::InterruptUs).map(three_digits),
-        ("file", _) => Some(most_written(facts)?.path.clone()),
-        ("file_bytes", _) => of(Sign::FileBytes).map(memory_size),
-        ("per_packet", _) => Some(of(Sign::FileBytesPerPacket).map_or_else(String::new, |bytes| {
-            format!(" ({} bytes per packet)", three_digits(bytes))
-        })),
-        ("write_calls", _) => of(Sign::WriteCalls).map(|rate| grouped(rate as u64)),
-        ("read_calls", _) => of(Sign::ReadCalls).map(|rate| grouped(rate as u64)),
-        ("read_bytes", _) => {
-            let bytes = facts.observation.read_calls.as_ref()?.bytes as f64;
-            Some(memory_size(bytes / facts.elapsed()))
-        }
-        ("own_function", _) => Some(own_function(facts, busiest?)?.name.clone()),
-        ("own_file", _) => Some(file_name(own_function(facts, busiest?)?).to_owned()),
-        ("own_share", _) => Some(within(Sign::OwnFunction.of(facts, subject)?)),
-        ("function", _) => Some(hottest()?.name.clone()),
-        ("library", _) => Some(file_name(hottest()?).to_owned()),
+use linerate_record::units::{grouped, memory_size, three_digits};
+use linerate_record::why::{FunctionTime, ThreadActivity};
         ("function_share", _) => Some(within(Sign::LibcFunction.of(facts, subject)?)),
         ("samples", _) => Some(grouped(busiest?.samples)),
         _ => None,
+    }
+}
+
+/// Names a function and its library. The name of a function without a symbol has the library's.
+fn place(function: &FunctionTime) -> String {
+    let name = &function.name;
+    match is_nameless(function) {
+        true => format!("{name}, which has no symbol"),
+        false => format!("{name} of {}", file_name(function)),
     }
 }
 
