@@ -6,7 +6,7 @@
 //! the known bottleneck, and wrong if it is another one; `cannot_tell` is neither. Kernels run in
 //! random order, with and without the simulation.
 
-use crate::command::{output, program, root};
+use crate::command::{Scratch, output, program, root};
 use crate::outcome::Outcome;
 use linerate_record::random::{Random, mix};
 use serde_json::Value;
@@ -169,11 +169,8 @@ fn try_all(choice: &Choice) -> Result<Vec<Tried>, String> {
         Some(file) => file.clone(),
         None => crate::why::build()?,
     };
-    let place = std::env::temp_dir().join(format!("linerate-bound-{}", std::process::id()));
-    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-    let tried = build(&place).and_then(|compiled| try_with(choice, &linerate, &compiled));
-    let _ = std::fs::remove_dir_all(&place);
-    tried
+    let place = Scratch::new("bound")?;
+    build(place.path()).and_then(|compiled| try_with(choice, &linerate, &compiled))
 }
 
 fn build(place: &Path) -> Result<PathBuf, String> {

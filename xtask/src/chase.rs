@@ -7,7 +7,7 @@
 //! lat_mem_rd, which leaves the page at each load; in page-local order, with multichase, which
 //! stays within 256 KiB as long as it can.
 
-use crate::command::{output, program, root};
+use crate::command::{Background, output, program, root};
 use linerate_record::random::Random;
 use linerate_record::shell;
 use linerate_record::stats::median;
@@ -15,7 +15,6 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 /// Options of `cargo xtask chase`.
 pub(crate) struct Choice {
@@ -92,7 +91,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     for round in 0..choice.rounds {
         for is_busy in [false, true] {
             eprintln!("round {} of {}, {}", round + 1, choice.rounds, load(is_busy));
-            let _load = is_busy.then(Load::start).transpose()?;
+            let _load = is_busy.then(busy_processes).transpose()?;
             let mut order: Vec<Measure> = vec![ours, lat_mem_rd, multichase];
             while !order.is_empty() {
                 let measure = order.swap_remove(random.below(order.len()));
@@ -181,33 +180,15 @@ fn multichase(choice: &Choice) -> Result<Vec<(Tool, u32, f64)>, String> {
     SIZES_KIB.into_iter().map(measure).collect()
 }
 
-/// A busy process on each CPU, ended on drop.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start() -> Result<Self, String> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut load = Self(Vec::new());
-        for cpu in 0..cpus {
-            let cpu = cpu.to_string();
-            let mut command = Command::new("timeout");
-            command.args(["300", "taskset", "-c", &cpu, "sh", "-c", "while :; do :; done"]);
-            command.stdin(Stdio::null()).current_dir(root());
-            load.0.push(command.spawn().map_err(|error| format!("timeout: {error}"))?);
-        }
-        Ok(load)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // `timeout` ends its child only on a signal that it can catch.
-            let pid = child.id().to_string();
-            let _ = output(program("kill", &["-TERM", &pid]));
-            let _ = child.wait();
-        }
-    }
+/// Starts a busy process on each CPU.
+fn busy_processes() -> Result<Vec<Background>, String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let start = |cpu: usize| {
+        let cpu = cpu.to_string();
+        let words = ["300", "taskset", "-c", &cpu, "sh", "-c", "while :; do :; done"];
+        Background::start(program("timeout", &words))
+    };
+    (0..cpus).map(start).collect()
 }
 
 fn load(is_busy: bool) -> &'static str {

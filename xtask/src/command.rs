@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs other programs from the repository root.
 
+mod background;
+mod scratch;
+
+pub(crate) use background::Background;
+pub(crate) use scratch::Scratch;
+
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};

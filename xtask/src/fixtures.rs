@@ -7,8 +7,7 @@ use std::process::Command;
 
 const FOLDER: &str = "crates/record/fixtures";
 
-/// Target directory for cargo, separate from the usual one: the usual program embeds the fixtures,
-/// so it would be rebuilt whenever one of them is written.
+/// Folder in which records are made.
 const MADE_IN: &str = "target/fixtures";
 
 /// Kinds of records, with the arguments that produce them. The records are small: tests depend on

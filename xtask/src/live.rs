@@ -10,7 +10,7 @@ mod child;
 mod rings;
 mod scene;
 
-use crate::command::{cargo, output, program, root};
+use crate::command::{Scratch, cargo, output, program, root};
 use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
 use rings::Rings;
@@ -117,11 +117,8 @@ impl Verdict {
 /// Measures, and prints the table.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let built = build(choice.linerate.as_deref())?;
-    let place = std::env::temp_dir().join(format!("linerate-live-{}", std::process::id()));
-    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-    let rows = measure(choice, built, &place);
-    let _ = std::fs::remove_dir_all(&place);
-    print!("{}", page(rows?));
+    let place = Scratch::new("live")?;
+    print!("{}", page(measure(choice, built, place.path())?));
     Ok(())
 }
 

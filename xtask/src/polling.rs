@@ -7,12 +7,12 @@
 
 mod truth;
 
-use crate::command::{cargo, output, program, root};
+use crate::command::{Background, Scratch, cargo, output, program, root};
 use linerate_record::random::Random;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -109,8 +109,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
         Some(file) => file.clone(),
         None => build()?,
     };
-    let place = std::env::temp_dir().join(format!("linerate-polling-{}", std::process::id()));
-    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+    let place = Scratch::new("polling")?;
     for name in ["poll", "send"] {
         let (code, built) = (root().join(format!("lab/why/{name}.c")), place.join(name));
         let words = ["-O2", "-o", &built.display().to_string(), &code.display().to_string()];
@@ -122,12 +121,11 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     }
     let mut rows: Vec<Row> = Vec::new();
     for (number, poller) in POLLERS.iter().enumerate() {
-        match measure(poller, number as u64, choice, &linerate, &place) {
+        match measure(poller, number as u64, choice, &linerate, place.path()) {
             Ok(row) => rows.push(row),
             Err(why) => eprintln!("SKIP {}: {why}", poller.name),
         }
     }
-    let _ = std::fs::remove_dir_all(&place);
     rows.sort_by_key(|row| row.rank());
     print!("{}", page(&rows));
     Ok(())
@@ -206,22 +204,27 @@ fn found(row: &Row) -> [String; 4] {
     ]
 }
 
-/// A test's processes, killed on drop.
+/// A test's processes, ended on drop, the last one first.
 struct Scene {
-    holder: Child,
-    poller: Option<Child>,
-    neighbor: Option<Child>,
+    programs: Vec<Background>,
     must_end: Arc<AtomicBool>,
+}
+
+impl Scene {
+    /// Starts a program, and returns its process ID.
+    fn start(&mut self, mut command: Command) -> Result<u32, String> {
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let program = Background::start(command)?;
+        let pid = program.id();
+        self.programs.push(program);
+        Ok(pid)
+    }
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
         self.must_end.store(true, Ordering::Relaxed);
-        let others = self.neighbor.iter_mut().chain([&mut self.holder]);
-        for child in self.poller.iter_mut().chain(others) {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        while self.programs.pop().is_some() {}
     }
 }
 
@@ -235,11 +238,11 @@ fn measure(
     linerate: &Path,
     place: &Path,
 ) -> Result<Row, String> {
-    let holder = spawn(Command::new("unshare").args(["-n", "sh", "-c", SETUP]))?;
-    let must_end = Arc::new(AtomicBool::new(false));
-    let mut scene = Scene { holder, poller: None, neighbor: None, must_end };
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-n", "sh", "-c", SETUP]);
+    let mut scene = Scene { programs: Vec::new(), must_end: Arc::new(AtomicBool::new(false)) };
+    let inside = ["-t".to_owned(), scene.start(unshare)?.to_string(), "-n".to_owned()];
     thread::sleep(Duration::from_secs(1));
-    let inside = ["-t".to_owned(), scene.holder.id().to_string(), "-n".to_owned()];
     let said = place.join("said");
     let file = std::fs::File::create(&said).map_err(|error| error.to_string())?;
     let mut command = format!("exec taskset -c 1 {}", poller.command)
@@ -250,42 +253,26 @@ fn measure(
     }
     let mut polling = Command::new("nsenter");
     polling.args(&inside).args(["sh", "-c", &command]).stdout(file);
-    scene.poller = Some(spawn(&mut polling)?);
+    let pid = scene.start(polling)?;
     if poller.has_neighbor {
         let busy = "while :; do :; done";
-        scene.neighbor = Some(spawn(Command::new("taskset").args(["-c", "1", "sh", "-c", busy]))?);
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-c", "1", "sh", "-c", busy]);
+        scene.start(taskset)?;
     }
     thread::sleep(Duration::from_secs(3));
-    let pid = scene.poller.as_ref().map_or(0, Child::id);
     let sender = send(inside.to_vec(), place.join("send"), poller.most, seed, &scene.must_end);
     thread::sleep(Duration::from_secs(1));
     let began = Moment::of(pid);
     let found = profile(linerate, pid, choice.seconds)?;
     let ended = Moment::of(pid);
     let perf = perf(pid, choice.seconds, place).unwrap_or_else(|why| why);
-    end(&mut scene);
+    // On SIGTERM, `linerate run` prints its record.
     drop(scene);
     let _ = sender.join();
     let text = std::fs::read_to_string(&said).unwrap_or_default();
     let truth = measured(&text, &began, &ended);
     Ok(Row { name: poller.name, truth, found, perf })
-}
-
-/// Ends the poller with SIGTERM, on which `linerate run` prints its record; waits for up to 10 s.
-fn end(scene: &mut Scene) {
-    let Some(poller) = &mut scene.poller else { return };
-    let _ = Command::new("kill").args(["-TERM", &poller.id().to_string()]).status();
-    for _ in 0..100 {
-        if poller.try_wait().is_ok_and(|status| status.is_some()) {
-            break;
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn spawn(command: &mut Command) -> Result<Child, String> {
-    let quiet = command.stdin(Stdio::null()).stderr(Stdio::null());
-    quiet.spawn().map_err(|error| format!("{:?}: {error}", command.get_program()))
 }
 
 /// Sends at a rate that changes every second, between 2 and 90 % of `most`.

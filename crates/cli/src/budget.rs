@@ -10,10 +10,11 @@ use crate::{input, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
 use linerate_explain::budget::{
-    BudgetInputs, budget as budget_of, frame_bytes, line_of, shortfall,
+    BudgetInputs, bits_on_wire, budget as budget_of, frame_bytes, line_of, shortfall,
 };
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
+use linerate_path::model::Rate;
 use linerate_plan::sketch::{Known, sketch};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
@@ -36,15 +37,18 @@ those in crates/cmt/data/processors.
 Examples:
 
   linerate budget --line 25Gb/s
+  linerate budget --line 10Mpps
   linerate budget --machine t1 --line 1Gb/s --instructions 575
   linerate budget --from run.json";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct BudgetArgs {
-    /// Line rate, e.g. 25Gb/s (default: the record's, or 10Gb/s)
-    #[arg(long, value_name = "RATE", value_parser = line)]
-    line: Option<f64>,
+    /// Line rate, or a packet rate: 25Gb/s, 10Mpps (default: the record's, or 10Gb/s)
+    ///
+    /// A packet rate is that of frames of one size: --frame BYTES, or 64.
+    #[arg(long, value_name = "RATE", value_parser = target)]
+    line: Option<Target>,
     /// Frame sizes in bytes, FCS included (default: RFC 2544's, and 342 of RLP)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
@@ -96,6 +100,35 @@ const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
 /// Maximum instructions per packet; executing 1e9 takes about a second.
 const INSTRUCTIONS_MAX: f64 = 1e9;
+
+/// The rate that a budget is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Target {
+    BitsPerSecond(f64),
+    PacketsPerSecond(f64),
+}
+
+impl Target {
+    /// Returns the line rate in bits per second at which frames of the only size in `frames`
+    /// arrive at this rate.
+    fn bits_per_s(self, frames: &[u32]) -> Result<f64, Failure> {
+        match (self, frames) {
+            (Self::BitsPerSecond(rate), _) => Ok(rate),
+            (Self::PacketsPerSecond(rate), [frame]) => Ok(rate * bits_on_wire(f64::from(*frame))),
+            (Self::PacketsPerSecond(_), _) => {
+                Err(Failure::new("--line with a packet rate takes one frame size: --frame BYTES"))
+            }
+        }
+    }
+}
+
+/// Parses a line rate in bits per second or a packet rate.
+fn target(text: &str) -> Result<Target, String> {
+    match linerate_path::parse::rate(text) {
+        Ok(Rate::PacketsPerSecond(rate)) => Ok(Target::PacketsPerSecond(rate)),
+        _ => line(text).map(Target::BitsPerSecond),
+    }
+}
 
 /// Parses a line rate in bits per second.
 pub(crate) fn line(text: &str) -> Result<f64, String> {
@@ -157,10 +190,14 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file, &args.frame)).transpose()?;
-    let frames = sizes(&args.frame);
+    let frames = match (args.line, args.frame.as_slice()) {
+        (Some(Target::PacketsPerSecond(_)), []) => vec![FRAMES[0]],
+        (_, asked) => sizes(asked),
+    };
     let of_program = run.as_ref().and_then(|run| run.instructions);
     let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
-    let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
+    let asked = args.line.map(|target| target.bits_per_s(&frames)).transpose()?;
+    let line_bits_per_s = asked.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
     let inputs = BudgetInputs {
         processor: &processor,
         line_bits_per_s,

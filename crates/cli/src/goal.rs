@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judges a measurement against the user's goals: a rate and a latency limit.
+//! Says whether a measurement meets the user's goals, a rate and a latency limit, and sets the exit
+//! status accordingly. `plan::goal` judges.
 
 use crate::emit::{Answer, say};
 use crate::failure::Failure;
+use linerate_plan::goal::{self, Doubt, Judged};
 use linerate_record::Figure;
 use linerate_record::run::RunReport;
 use linerate_record::units::{Kpps, Nanos};
@@ -29,9 +31,9 @@ impl Advice {
     };
 }
 
-/// Returns `No` if p99 latency exceeds the limit, otherwise `met`. If the limit is within the
-/// interval of the latency, or this interval is unknown, returns an error (cannot tell), unless
-/// `met` is `No`, which is then returned.
+/// Says whether p99 latency is within the limit, if there is one. Returns `No` if it is not,
+/// otherwise `met`. If the measurement does not decide, returns an error, unless `met` is `No`,
+/// which the latency cannot change.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -39,85 +41,66 @@ pub(crate) fn is_prompt(
     advice: &Advice,
 ) -> Result<Answer, Failure> {
     let Some(limit_ns) = limit_ns else { return Ok(met) };
-    // If the rate goal is missed, the latency cannot change the answer.
-    let cannot_tell = |why: &str| match met {
-        Answer::No => Ok(Answer::No),
-        _ => Err(Failure::new(format!("cannot tell whether --p99 is met: {why}"))),
+    let limit = Nanos(limit_ns);
+    let (answer, verb, p99_ns) = match goal::is_prompt(limit_ns, p99) {
+        Judged::Met(ns) => (met, "met", ns),
+        Judged::Missed(ns) => (Answer::No, "missed", ns),
+        Judged::CannotTell(_) if met == Answer::No => return Ok(Answer::No),
+        Judged::CannotTell(doubt) => {
+            let why = match doubt {
+                Doubt::NotMeasured(reason) => reason.unwrap_or_else(|| "not measured".to_owned()),
+                Doubt::Within { low, high } => format!(
+                    "{limit} is within the confidence interval of the measured latency, {} to {}; \
+                     {}",
+                    Nanos(low),
+                    Nanos(high),
+                    advice.unclear
+                ),
+                Doubt::NoInterval | Doubt::DeadEnd(_) => advice.short.to_owned(),
+            };
+            return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
+        }
     };
-    let Some(p99_ns) = p99.as_number() else {
-        return cannot_tell(p99.reason.as_deref().unwrap_or("not measured"));
-    };
-    if p99.low.is_none() || p99.high.is_none() {
-        return cannot_tell(advice.short);
-    }
-    if let Some((low, high)) = within(limit_ns, p99) {
-        return cannot_tell(&format!(
-            "{} is within the confidence interval of the measured latency, {} to {}; {}",
-            Nanos(limit_ns),
-            Nanos(low),
-            Nanos(high),
-            advice.unclear
-        ));
-    }
-    let (answer, verb) = match p99_ns <= limit_ns {
-        true => (met, "met"),
-        false => (Answer::No, "missed"),
-    };
-    say(&format!(
-        "linerate: p99 of at most {}: {verb}, with {} measured\n",
-        Nanos(limit_ns),
-        Nanos(p99_ns)
-    ));
+    say(&format!("linerate: p99 of at most {limit}: {verb}, with {} measured\n", Nanos(p99_ns)));
     Ok(answer)
 }
 
-/// Returns whether a run's `rate` (in kpps) reaches the goal, if there is one. The rate includes
-/// packets dropped by stages, so the result is an error if no packet reaches the sink: a path that
-/// drops all packets by mistake must not pass. If the goal is within the rate's interval, the
-/// result is an error as well (cannot tell).
+/// Says whether a run's `rate` (in kpps) reaches the goal, if there is one. Returns an error if the
+/// measurement does not decide.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     rate: &Figure,
     run: &RunReport,
 ) -> Result<Answer, Failure> {
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
-    let cannot_tell = |why: &str| Failure::new(format!("cannot tell whether the goal is met{why}"));
-    if let Some(end) = run.dead_end() {
-        return Err(cannot_tell(&format!(", because {}: {end}", end.outcome())));
-    }
-    let kpps = rate.as_number().ok_or_else(|| cannot_tell(": no rate was measured"))?;
-    if let Some((low, high)) = within(wanted, rate) {
-        return Err(cannot_tell(&format!(
-            ": {} is within the confidence interval of the measured rate, {} to {}; measure for \
-             longer (--time)",
-            Kpps(wanted),
-            Kpps(low),
-            Kpps(high)
-        )));
-    }
-    let (is_met, verb) = match kpps >= wanted {
-        true => (Answer::Done, "met"),
-        false => (Answer::No, "missed"),
+    let goal = Kpps(wanted);
+    let (answer, verb, kpps) = match goal::reaches(wanted, rate, run) {
+        Judged::Met(kpps) => (Answer::Done, "met", kpps),
+        Judged::Missed(kpps) => (Answer::No, "missed", kpps),
+        Judged::CannotTell(doubt) => {
+            let why = match doubt {
+                Doubt::DeadEnd(end) => format!(", because {}: {end}", end.outcome()),
+                Doubt::Within { low, high } => format!(
+                    ": {goal} is within the confidence interval of the measured rate, {} to {}; \
+                     measure for longer (--time)",
+                    Kpps(low),
+                    Kpps(high)
+                ),
+                Doubt::NotMeasured(_) | Doubt::NoInterval => ": no rate was measured".to_owned(),
+            };
+            return Err(Failure::new(format!("cannot tell whether the goal is met{why}")));
+        }
     };
     let dropped = if run.ends_packets() { " (including packets dropped or consumed)" } else { "" };
-    say(&format!(
-        "linerate: goal {}: {verb}, with {} processed{dropped}\n",
-        Kpps(wanted),
-        Kpps(kpps)
-    ));
-    Ok(is_met)
-}
-
-/// Returns the bounds of the figure's interval if `value` is strictly between them.
-fn within(value: f64, figure: &Figure) -> Option<(f64, f64)> {
-    figure.low.zip(figure.high).filter(|(low, high)| *low < value && value < *high)
+    say(&format!("linerate: goal {goal}: {verb}, with {} processed{dropped}\n", Kpps(kpps)));
+    Ok(answer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_record::stats::Estimate;
-    use linerate_record::{Provenance, Tier, fixtures};
+    use linerate_record::{Tier, fixtures};
 
     /// Returns a figure of 100, with an interval from 95 to 105.
     fn hundred(unit: &str) -> Figure {
@@ -136,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_within_the_interval_is_neither_met_nor_missed() {
-        let of = |goal| status(reaches(Some(goal), &hundred("kpps"), &fixtures::run()));
-        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [0, 0, 2, 2, 2, 1, 1]);
-        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), Some(limit), &Advice::RUN));
-        assert_eq!([90.0, 95.0, 96.0, 100.0, 104.0, 105.0, 110.0].map(of), [1, 1, 2, 2, 2, 0, 0]);
+    fn a_verdict_sets_the_exit_status() {
+        let of = |goal| status(reaches(goal, &hundred("kpps"), &fixtures::run()));
+        assert_eq!([None, Some(90.0), Some(100.0), Some(110.0)].map(of), [0, 0, 2, 1]);
+        let of = |limit| status(is_prompt(Answer::Done, &hundred("ns"), limit, &Advice::RUN));
+        assert_eq!([None, Some(90.0), Some(100.0), Some(110.0)].map(of), [0, 1, 2, 0]);
     }
 
     #[test]
@@ -167,29 +150,5 @@ mod tests {
             assert!(text(&Advice::RUN).contains("--time"));
             assert!(!text(&Advice::TUNE).contains("--time"));
         }
-    }
-
-    #[test]
-    fn a_figure_without_interval_is_compared_by_its_value() {
-        let exact = Figure::exact("kpps", 100.0, Tier::Sw, "a test");
-        let of = |goal| status(reaches(Some(goal), &exact, &fixtures::run()));
-        assert_eq!([99.0, 100.0, 101.0].map(of), [0, 0, 1]);
-    }
-
-    /// Packets that stages drop count towards the goal with a quota as they do without.
-    #[test]
-    fn under_a_quota_the_rate_includes_stops_and_dropped_packets() {
-        // Without the kernel's counters, the quota is assumed to throttle the workers.
-        let run = RunReport { quotas: None, ..fixtures::run() };
-        let of = |cpu_quota| {
-            let provenance = fixtures::record("run").provenance;
-            run.sustained_kpps(&Provenance { cpu_quota, ..provenance })
-        };
-        assert_eq!(of(None), run.processed_kpps);
-        let (held, delivered) = (of(Some(0.2)), run.delivered_kpps());
-        let number = |figure: &Figure| figure.as_number().expect("a rate");
-        assert!(number(&held) > number(&delivered), "{held:?} {delivered:?}");
-        let between = (number(&held) + number(&delivered)) / 2.0;
-        assert_eq!(status(reaches(Some(between), &held, &run)), 0);
     }
 }

@@ -8,6 +8,7 @@ use crate::help_text::{examples, paragraphs};
 use crate::{input, machine, provenance};
 use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
+use linerate_counters::catalog::generic;
 use linerate_exchange::{NothingRead, detect, perf_samples, perf_stat, profile_dump, vpp};
 use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
 use linerate_machine::identity::{Identity, identity};
@@ -227,19 +228,9 @@ impl Known {
     }
 
     /// Returns the event that perf's generic `cache-misses` counts on this machine, if the input
-    /// was recorded here: `identity` is this machine's processor. The kernel chooses that event for
-    /// each kind of processor.
+    /// was recorded here: `identity` is this machine's processor.
     fn cache_misses(&self, identity: &Identity) -> Option<&'static str> {
-        self.here_ghz?;
-        match identity {
-            Identity::X86 { vendor, .. } if vendor == "GenuineIntel" => Some("ll_misses"),
-            // Zen: data that was requested from L2 and found beyond it.
-            Identity::X86 { vendor, family, .. } if vendor == "AuthenticAMD" && *family >= 0x17 => {
-                Some("l2_misses")
-            }
-            Identity::Arm { .. } => Some("l1d_misses"),
-            _ => None,
-        }
+        self.here_ghz.and_then(|_| generic::cache_misses(identity))
     }
 
     fn exchanged(&self, args: &ImportArgs) -> linerate_exchange::Processor {
@@ -298,16 +289,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cache_misses_of_perf_are_those_of_the_processor() {
+    fn events_of_this_processor_are_those_of_inputs_recorded_here() {
+        let intel = Identity::X86 { vendor: "GenuineIntel".into(), family: 6, model: 1 };
         let known = |here_ghz| Known { processor: None, here_ghz, is_assumed: false, costs: None };
-        let x86 = |vendor: &str, family| Identity::X86 { vendor: vendor.into(), family, model: 1 };
-        let of = |identity: &Identity| known(Some(2.0)).cache_misses(identity);
-        assert_eq!(of(&x86("GenuineIntel", 6)), Some("ll_misses"));
-        assert_eq!(of(&x86("AuthenticAMD", 0x19)), Some("l2_misses"));
-        assert_eq!(of(&x86("AuthenticAMD", 0x10)), None);
-        assert_eq!(of(&Identity::Arm { cores: Vec::new() }), Some("l1d_misses"));
-        assert_eq!(of(&Identity::Other { architecture: "riscv64" }), None);
-        // Measured elsewhere.
-        assert_eq!(known(None).cache_misses(&x86("GenuineIntel", 6)), None);
+        assert_eq!(known(Some(2.0)).cache_misses(&intel), Some("ll_misses"));
+        assert_eq!(known(None).cache_misses(&intel), None);
     }
 }

@@ -13,10 +13,10 @@ use crate::progress::Progress;
 use crate::provenance;
 use clap::{ArgGroup, Args};
 use linerate_doctor::host_facts::HostFacts;
+use linerate_explain::bound;
 use linerate_observe::profile::{
     Annotated, CallGraph, ProfileRequest, ProfileTarget, STACK_BYTES, SampleRate,
 };
-use linerate_record::memory::{Bandwidth, Operation};
 use linerate_record::profile::{ProfileReport, SimulatedRun};
 use linerate_record::stats::sampled_share;
 use linerate_record::{Body, Record};
@@ -244,7 +244,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
         }
         progress.clear();
     }
-    report.bounds = linerate_explain::bound::explain(&report);
+    report.bounds = bound::explain(&report);
     let provenance = provenance::without_ticks();
     let record = Record { provenance, body: Body::Profile(Box::new(report)) };
     let options = options(args);
@@ -252,25 +252,11 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<Answer, Failure> {
     also(emit::show(&args.output, form, to, &record, &options, |text| text), simulation)
 }
 
-/// Looks up the memory read bandwidth, in bytes per second, in this machine's profile, for the
-/// number of threads that the program ran concurrently. Returns the bandwidth and that number;
-/// `None` if there is no profile.
+/// Returns the read bandwidth that bounds the program, and its number of threads; `None` if this
+/// machine's profile is missing or has none.
 fn read_bandwidth(report: &ProfileReport) -> Option<(f64, u32)> {
     let known = machine::memory(&linerate_linux::allowed_cpus().ok()?).ok()?;
-    let running = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);
-    read_by(&known.report.bandwidth, running)
-}
-
-/// Selects the measurement with the fewest threads from those with at least `running` threads (an
-/// average). Returns its read bandwidth, in bytes per second, and its number of threads; `None` if
-/// there is no such measurement or its bandwidth is unknown. More threads rarely reduce bandwidth.
-fn read_by(known: &[Bandwidth], running: f64) -> Option<(f64, u32)> {
-    /// Part of `running` that may be due to the profiler and to short-lived threads.
-    const MORE: f64 = 0.1;
-    let is_enough = |one: &&Bandwidth| f64::from(one.threads) >= running - MORE;
-    let reads = known.iter().filter(|one| one.operation == Operation::Read).filter(is_enough);
-    let found = reads.min_by_key(|one| (one.threads, std::cmp::Reverse(one.bytes)))?;
-    Some((found.gb_per_s.as_number()? * 1e9, found.threads))
+    bound::read_bandwidth(&known.report.bandwidth, report)
 }
 
 /// Returns the simulator and the caches to simulate, which are those of this machine.
@@ -300,26 +286,8 @@ fn options(args: &ProfileArgs) -> Options {
 
 #[cfg(test)]
 mod tests {
-    use super::read_by;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use linerate_record::memory::{Bandwidth, Operation};
-    use linerate_record::{Figure, Tier};
-
-    #[test]
-    fn streams_are_compared_with_the_bandwidth_of_as_many_threads() {
-        let one = |threads, bytes, gb_per_s| {
-            let figure = |value| Figure::exact("GB/s", value, Tier::Sw, "");
-            let (level, operation) = ("memory".to_owned(), Operation::Read);
-            let (gb_per_s, bound) = (figure(gb_per_s), figure(99.0));
-            Bandwidth { level, bytes, operation, threads, gb_per_s, bound }
-        };
-        let known = [one(1, 1 << 15, 90.0), one(1, 1 << 28, 10.0), one(8, 1 << 28, 50.0)];
-        assert_eq!(read_by(&known, 0.5), Some((10e9, 1)));
-        assert_eq!(read_by(&known, 1.05), Some((10e9, 1)));
-        assert_eq!(read_by(&known, 2.0), Some((50e9, 8)));
-        assert_eq!(read_by(&known, 12.0), None);
-    }
 
     #[test]
     fn the_precision_to_expect_is_that_of_the_samples_to_come() {

@@ -12,6 +12,7 @@ use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
 use crate::progress::Progress;
 use crate::provenance;
+use linerate_explain::why::Diagnosis;
 use linerate_observe::{Request, Target, observe};
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Record};
@@ -67,8 +68,8 @@ fn watch(
     let observed = observe(&request, &Watch::new(stop, &follow));
     progress.clear();
     let observation = observed.map_err(Failure::new)?;
-    let findings = linerate_explain::why::explain(&observation);
-    let body = Body::Why(Box::new(WhyReport { observation, findings }));
+    let Diagnosis { findings, remarks } = linerate_explain::why::explain(&observation);
+    let body = Body::Why(Box::new(WhyReport { observation, findings, remarks }));
     Ok(Record { provenance: provenance::without_ticks(), body })
 }
 

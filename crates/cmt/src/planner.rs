@@ -264,13 +264,12 @@ impl Planner for Planning<'_> {
         let after = self.simulated(predicted);
         let busy = match after.saturated() {
             Some(worker) if !after.is_line_reached() => {
-                format!(", or any idle polls on worker {worker},")
+                format!(", or worker {worker} polls idly")
             }
             _ => String::new(),
         };
         let sentence = format!(
-            "run the changed path on this chip and measure a flow's packet rate: a rate below {} \
-             kpps{busy} disproves the prediction",
+            "a flow's rate on this chip, measured with the changed path, is below {} kpps{busy}",
             three_digits(bounds.kpps.low)
         );
         Proof { sentence, command: None }

@@ -21,6 +21,7 @@
 //!
 //! This module does not open events. The reasons why the kernel refuses events are in `refusal`.
 
+pub mod generic;
 mod table;
 pub mod tracepoint;
 mod unit;

@@ -9,15 +9,9 @@
 //! The hash ignores the inner headers of tunnels. It has no secret key, so senders can choose the
 //! buckets of their packets.
 
+use crate::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16, network_layer};
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
-
-const ETHERNET_BYTES: usize = 14;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// EtherTypes of VLAN tags: IEEE 802.1Q and 802.1ad.
-const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
-const VLAN_TAGS: usize = 2;
 
 /// Bits of an IPv4 header that are set only in fragments: offset and "more fragments" (RFC 791).
 const IPV4_FRAGMENT_BITS: u16 = 0x3fff;
@@ -57,7 +51,7 @@ pub(crate) fn may_be_fragment(frame: &[u8]) -> bool {
 }
 
 /// Returns the bucket (below [`BUCKETS`]) of a frame by its addresses. Hashes the IP address pair,
-/// skipping up to two VLAN tags. Hashes the MAC address pair instead if the frame is not IP or is
+/// skipping up to four VLAN tags. Hashes the MAC address pair instead if the frame is not IP or is
 /// truncated before the end of the IP addresses. Returns bucket 0 if the MAC addresses are
 /// truncated as well.
 ///
@@ -92,33 +86,17 @@ fn ports(frame: &[u8], l3: usize) -> Option<Ports> {
         _ => (*frame.get(l3 + 6)?, l3 + 40),
     };
     let is_known = TCP_AND_UDP.contains(&protocol);
-    let number16 = |at| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    is_known.then_some(Ports { protocol, each: [number16(l4)?, number16(l4 + 2)?] })
+    is_known.then_some(Ports { protocol, each: [be16(frame, l4)?, be16(frame, l4 + 2)?] })
 }
 
 /// Returns whether the IP packet whose header begins at `l3` is certainly not a fragment; `None` if
 /// the frame is not IP or is truncated.
 fn is_whole(frame: &[u8], l3: usize, ethertype: u16) -> Option<bool> {
     match ethertype {
-        ETHERTYPE_IPV4 => {
-            let fragment = u16::from_be_bytes(*frame.get(l3 + 6..)?.first_chunk()?);
-            Some(fragment & IPV4_FRAGMENT_BITS == 0)
-        }
+        ETHERTYPE_IPV4 => Some(be16(frame, l3 + 6)? & IPV4_FRAGMENT_BITS == 0),
         ETHERTYPE_IPV6 => Some(!IPV6_EXTENSIONS.contains(frame.get(l3 + 6)?)),
         _ => None,
     }
-}
-
-/// Returns the offset of the network header, after up to two VLAN tags, and its EtherType.
-fn network_layer(frame: &[u8]) -> Option<(usize, u16)> {
-    let ethertype = |l3: usize| Some(u16::from_be_bytes(*frame.get(l3 - 2..)?.first_chunk()?));
-    let mut l3 = ETHERNET_BYTES;
-    for _ in 0..VLAN_TAGS {
-        if ETHERTYPES_VLAN.contains(&ethertype(l3)?) {
-            l3 += 4;
-        }
-    }
-    Some((l3, ethertype(l3)?))
 }
 
 /// Returns the addresses of the IP packet whose header begins at `l3`; `None` if the frame is not
@@ -241,6 +219,7 @@ mod tests {
             prop_assert_eq!(bucket, address_bucket(&ipv4(b, a, &[])));
             prop_assert_eq!(bucket, address_bucket(&ipv4(a, b, &[0x8100])));
             prop_assert_eq!(bucket, address_bucket(&ipv4(b, a, &[0x88a8, 0x8100])));
+            prop_assert_eq!(bucket, address_bucket(&ipv4(b, a, &[0x9100, 0x9100, 0x8100])));
             prop_assert_eq!(address_bucket(&ipv6(c, d)), address_bucket(&ipv6(d, c)));
         }
 
@@ -253,7 +232,7 @@ mod tests {
 
         #[test]
         fn both_directions_of_a_flow_share_a_bucket(a: u32, b: u32, from: u16, to: u16) {
-            for tags in [&[][..], &[0x8100]] {
+            for tags in [&[][..], &[0x8100], &[0x9100, 0x8100, 0x8100]] {
                 let there = flow_bucket(&tcp4(a, b, from, to, tags));
                 prop_assert_eq!(there, flow_bucket(&tcp4(b, a, to, from, tags)));
                 prop_assert_eq!(there, flow_bucket(&tcp4(a, b, from, to, &[])));

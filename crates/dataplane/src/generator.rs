@@ -4,11 +4,11 @@
 //!
 //! Not supported: IPv6, TCP, and packets from servers to clients. Use a capture for these.
 
+use crate::headers::ETHERNET_BYTES;
 use crate::pool::MAX_BUFFER_BYTES;
 use linerate_record::random::{Random, mix};
 use std::fmt;
 
-const ETHERNET_BYTES: usize = 14;
 const IPV4_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 

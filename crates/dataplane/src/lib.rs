@@ -14,6 +14,7 @@ mod execute;
 pub mod foreign;
 mod gather;
 pub mod generator;
+mod headers;
 mod idle;
 mod job;
 pub mod kernels;

@@ -3,10 +3,13 @@
 
 use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, perf_script, profile_dump, table};
+use linerate_record::answers::Evidence;
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stat::{HotFunction, HotSpots, StatReport};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{Circumstance, WhyRemark};
 use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier, fixtures};
 
 fn record(body: Body) -> Record {
@@ -255,6 +258,22 @@ fn functions_of_the_same_name_are_kept_apart() {
     assert!(names.clone().all(|name| seen.insert(name)), "{text}");
     let csv = table::csv(&rows);
     assert!(csv.lines().any(|line| line.contains("libc.so.6,memcpy")), "{csv}");
+}
+
+#[test]
+fn evidence_of_remarks_has_its_interval() {
+    let estimate = Estimate { value: 7.5, low: 7.0, high: 8.0, confidence: 0.95, n: 50 };
+    let mut report = fixtures::why();
+    report.remarks = vec![WhyRemark {
+        id: Circumstance::SlowPackets,
+        sentence: String::new(),
+        evidence: vec![Evidence::of("time per packet", estimate, "us", "tier sw; at least 5")],
+        next: String::new(),
+        wrong_if: String::new(),
+    }];
+    let csv = table::csv(&table::rows(&record(Body::Why(Box::new(report)))).unwrap());
+    let line = ",slow_packets,time per packet,7.5,us,1,7,8,sw,";
+    assert!(csv.lines().any(|one| one == line), "{csv}");
 }
 
 /// The cores ran at half of the frequency measured before the window, so that each sample, taken

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Determines from the evidence in a profile what bounds a program and its hottest functions.
 //!
-//! Rules are data ([`mod@rules`]), with the thresholds and verdicts of [`why`](crate::why): a rule
-//! holds only if the whole interval of each of its measures is on the right side of its threshold.
+//! Rules are data ([`mod@rules`]), with thresholds and verdicts as in `why`: a rule holds only if
+//! the whole interval of each of its measures is on the right side of its threshold.
 //!
 //! ```text
 //! hold = rules that hold, except those explained by another rule that holds
@@ -12,15 +12,17 @@
 //!
 //! Measuring is left to `linerate-observe` and `linerate-stat`, and printing to `linerate-report`.
 
+mod bandwidth;
 mod measure;
 pub mod rules;
 
-use crate::why::rules::Verdict;
+use crate::rule::Verdict;
+pub use bandwidth::read_bandwidth;
 use linerate_record::Tier;
 use linerate_record::answers::Evidence;
 use linerate_record::profile::{BoundBy, BoundEvidence, BoundFinding, ProfileReport};
+pub use measure::Measure;
 use measure::Subject;
-pub use measure::{Measure, unknown_names};
 use rules::{Rule, rules};
 
 /// Returns one finding per entry of `report.evidence`, in the same order.

@@ -68,10 +68,16 @@ fn mean_of_imix() -> f64 {
     weighed(f64::from) / weighed(|_| 1.0)
 }
 
+/// Returns the bits that a frame of `bytes`, FCS included, takes on the wire, with preamble, start
+/// and gap.
+pub fn bits_on_wire(bytes: f64) -> f64 {
+    (bytes + GAP_BYTES) * 8.0
+}
+
 /// Returns the time in nanoseconds from the start of a frame of `bytes` bytes to the start of the
 /// next one at line rate.
 pub fn ns_between(bytes: f64, line_bits_per_s: f64) -> f64 {
-    (bytes + GAP_BYTES) * 8e9 / line_bits_per_s
+    bits_on_wire(bytes) * 1e9 / line_bits_per_s
 }
 
 fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {

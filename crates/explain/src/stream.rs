@@ -20,6 +20,7 @@ mod words;
 pub use measure::{Facts, Measure};
 
 use self::rules::{RULES, Rule};
+use crate::rule::Verdict;
 use linerate_record::answers::Evidence;
 use linerate_record::stats::Estimate;
 use linerate_record::stream::{StreamPoint, StreamReport};
@@ -77,7 +78,10 @@ pub fn findings(report: &StreamReport, point: &StreamPoint) -> Vec<WhyFinding> {
 fn holding(facts: &Facts<'_>) -> Vec<&'static Rule> {
     let mut held: Vec<&Rule> = Vec::new();
     for rule in RULES {
-        let holds = rule.conditions.iter().all(|condition| condition.holds(facts));
+        let holds = rule
+            .conditions
+            .iter()
+            .all(|one| one.bound.verdict(one.measure.of(facts)) == Verdict::Holds);
         let is_known = held.iter().any(|other| other.cause == rule.cause);
         let is_explained = held.iter().any(|other| rule.explained_by.contains(&other.cause));
         if holds && !is_known && !is_explained {
@@ -90,14 +94,9 @@ fn holding(facts: &Facts<'_>) -> Vec<&'static Rule> {
 fn finding(facts: &Facts<'_>, rule: &Rule) -> WhyFinding {
     let fill = |text: &str| words::fill(text, facts);
     let evidence = |condition: &rules::Condition| {
-        let value = condition.measure.of(facts)?.value;
+        let estimate = condition.measure.of(facts)?;
         let (name, unit) = condition.measure.name();
-        Some(Evidence {
-            name: name.to_owned(),
-            value,
-            unit: unit.to_owned(),
-            source: Tier::Sw.name().to_owned(),
-        })
+        Some(Evidence::of(name, estimate, unit, Tier::Sw.name()))
     };
     WhyFinding {
         cause: rule.cause,
@@ -159,11 +158,17 @@ fn cannot_tell(facts: &Facts<'_>) -> WhyFinding {
     }
 }
 
-/// Returns the placeholders in rule texts that match no known measure, for testing the rule table.
-pub fn unknown_names() -> Vec<String> {
-    let texts = RULES.iter().flat_map(|rule| [rule.sentence, rule.fix, rule.wrong_if]);
-    let names = texts.flat_map(|text| {
-        text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| name)
-    });
-    names.filter(|name| !words::NAMES.contains(name)).map(str::to_owned).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::names;
+
+    #[test]
+    fn every_placeholder_has_a_value() {
+        for rule in RULES {
+            for name in [rule.sentence, rule.fix, rule.wrong_if].into_iter().flat_map(names) {
+                assert!(words::NAMES.contains(&name), "{{{name}}} in {rule:?}");
+            }
+        }
+    }
 }

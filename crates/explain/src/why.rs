@@ -27,6 +27,7 @@ mod measure;
 mod minor;
 mod one_cpu;
 mod queues;
+pub mod remarks;
 mod requests;
 mod rest;
 mod roles;
@@ -45,7 +46,7 @@ pub use workers::explain_run;
 
 use self::rules::{Condition, Next, Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{Cause, Observation, WhyFinding};
+use linerate_record::why::{Cause, Observation, WhyFinding, WhyRemark};
 
 /// A rule that holds, at least on average, and the subject that it holds for.
 struct Held<'a> {
@@ -67,19 +68,27 @@ const WORTH_PERCENT: f64 = 2.0;
 /// delivered is a gain, so this limit reflects only the accuracy of the counters.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
-/// Returns the findings, largest gain first; never empty.
-pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
+/// What limits a program, and what else costs it time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// Findings, largest gain first; never empty. The first one is the answer.
+    pub findings: Vec<WhyFinding>,
+    /// Remarks, most relevant first, without those that say the same as the first finding.
+    pub remarks: Vec<WhyRemark>,
+}
+
+/// Diagnoses an observed program.
+pub fn explain(observation: &Observation) -> Diagnosis {
     let facts = Facts::new(observation);
     let mut findings = findings(&facts);
-    if let Some(first) = findings.first_mut() {
-        first.sentence += &rest::remarks::on_circumstances(&facts);
-    }
+    let mut remarks = remarks::remarks(&facts, findings.first());
     if is_of_root(&facts) {
         // Root needs no sudo, and may not have it.
         let texts = findings.iter_mut().flat_map(|one| [&mut one.fix, &mut one.workaround]);
-        texts.flatten().for_each(|text| *text = text.replace("sudo ", ""));
+        let texts = texts.flatten().chain(remarks.iter_mut().map(|remark| &mut remark.next));
+        texts.for_each(|text| *text = text.replace("sudo ", ""));
     }
-    findings
+    Diagnosis { findings, remarks }
 }
 
 /// Returns whether the observation includes all data that only root can read.
@@ -366,14 +375,18 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     }
 }
 
-/// Returns the placeholders in rule texts that match no known value, for testing the rule table.
-pub fn unknown_names() -> Vec<String> {
-    let texts = rules().flat_map(|rule| {
-        [Some(rule.sentence), Some(rule.fix), rule.workaround, Some(rule.wrong_if)]
-    });
-    let names = texts.flatten().flat_map(|text| {
-        let parts = text.split('{').skip(1);
-        parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name)
-    });
-    names.filter(|name| !words::is_known(name)).map(str::to_owned).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::names;
+
+    #[test]
+    fn every_placeholder_has_a_value() {
+        for rule in rules() {
+            let texts = [rule.sentence, rule.fix, rule.wrong_if].into_iter();
+            for name in texts.chain(rule.workaround).flat_map(names) {
+                assert!(words::is_known(name), "{{{name}}} in {}", rule.cause.name());
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! without it.
 
 use linerate_explain::stream::rules::RULES;
-use linerate_explain::stream::{explain, findings, unknown_names};
+use linerate_explain::stream::{explain, findings};
 use linerate_record::fixtures;
 use linerate_record::stats::Estimate;
 use linerate_record::stream::{
@@ -460,8 +460,7 @@ fn the_gain_is_what_the_sweep_has_shown() {
 }
 
 #[test]
-fn texts_have_only_known_placeholders_and_thresholds_have_sources() {
-    assert_eq!(unknown_names(), Vec::<String>::new());
+fn thresholds_have_sources() {
     for rule in RULES {
         assert!(!rule.conditions.is_empty(), "{rule:?}");
         assert!(rule.conditions.iter().all(|condition| condition.source.len() > 5), "{rule:?}");

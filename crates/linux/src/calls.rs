@@ -112,6 +112,13 @@ const IO_PGETEVENTS: Option<u64> = if cfg!(target_arch = "x86_64") {
     None
 };
 
+/// System calls that receive one datagram each if they succeed: recvfrom and recvmsg. Empty on
+/// 32-bit architectures, where receiving may be a part of socketcall.
+#[cfg(target_pointer_width = "64")]
+pub const RECEIVE_CALLS: &[i64] = &[libc::SYS_recvfrom, libc::SYS_recvmsg];
+#[cfg(not(target_pointer_width = "64"))]
+pub const RECEIVE_CALLS: &[i64] = &[];
+
 /// Returns a system call's name on this architecture, and the kind of its first argument; `None`
 /// for calls that neither wait for long nor move packets.
 pub fn system_call(number: u64) -> Option<(&'static str, FirstArgument)> {

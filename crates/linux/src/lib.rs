@@ -31,6 +31,7 @@ mod scheduler;
 pub mod seqpacket;
 pub mod signal;
 pub mod socket;
+pub mod speaking;
 mod system;
 pub mod terminal;
 mod terminal_modes;
@@ -38,7 +39,7 @@ mod tracefs;
 mod wait;
 
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
-pub use calls::{FirstArgument, system_call, system_call_name};
+pub use calls::{FirstArgument, RECEIVE_CALLS, system_call, system_call_name};
 pub use capability::drop_network_rights;
 pub use clock::{clock_tick_ms, monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;

@@ -7,6 +7,7 @@
 //! | core cycles per tick | [`core_clock`] |
 //! | CPUs that share a core or a cache, and the order in which to use them | [`topology`] |
 //! | CPUs of different types | [`core_kinds`] |
+//! | time of each CPU by state, from /proc/stat | [`cpu_time`] |
 //! | CPU load from other programs | [`idle`] |
 //! | contents of /proc/cpuinfo | [`cpuinfo`] |
 //! | memory that this process may allocate | [`free_memory`] |
@@ -23,6 +24,7 @@
 
 pub mod core_clock;
 pub mod core_kinds;
+pub mod cpu_time;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 pub mod cpuinfo;

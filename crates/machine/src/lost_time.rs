@@ -2,19 +2,17 @@
 //! CPU time that this process did not get, according to the kernel: steal time of the CPUs, and
 //! throttling by the CPU quotas of its control groups.
 
+use crate::cpu_time::{CpuTicks, CpuTimes, TICK_NS};
 use crate::files::Root;
 use crate::groups::{self, CpuQuota, Throttling};
 use linerate_record::why::Quota;
 use std::collections::BTreeMap;
 
-/// Nanoseconds per unit of time in /proc/stat: USER_HZ is 100 except on Alpha.
-const TICK_NS: u64 = 10_000_000;
-
 /// One reading of the kernel's counters. Compare two of them to get the time lost in between.
 #[derive(Clone, Debug, Default)]
 pub struct LostTime {
-    /// Steal time since boot by CPU, in units of 10 ms; `None` if it cannot be read.
-    stolen: Option<BTreeMap<u32, u64>>,
+    /// Time since boot by CPU; empty if it cannot be read.
+    cpus: BTreeMap<u32, CpuTicks>,
     /// The groups that contain this process and have a quota, by directory; `None` if the groups or
     /// the counters of one of them cannot be read.
     groups: Option<BTreeMap<String, (CpuQuota, Throttling)>>,
@@ -24,7 +22,7 @@ impl LostTime {
     /// Reads the counters, which takes some 10 us per online CPU.
     pub fn read(root: &Root) -> Self {
         Self {
-            stolen: root.text("proc/stat").and_then(|text| parse_steal(&text)),
+            cpus: CpuTimes::parse(&root.text("proc/stat").unwrap_or_default()).cpus,
             groups: read_groups(root),
         }
     }
@@ -32,10 +30,10 @@ impl LostTime {
     /// Returns the steal time of a CPU since the earlier reading `since`, in nanoseconds with a
     /// resolution of 10 ms: time in which the CPU had something to run, but the hypervisor ran
     /// something else. 0 without a hypervisor, or if it does not report steal time; `None` if
-    /// either reading lacks the CPU.
+    /// either reading lacks the CPU or its steal time.
     pub fn stolen_ns(&self, since: &Self, cpu: u32) -> Option<u64> {
-        let of = |reading: &Self| reading.stolen.as_ref()?.get(&cpu).copied();
-        Some(of(self)?.saturating_sub(of(since)?).saturating_mul(TICK_NS))
+        let ticks = self.cpus.get(&cpu)?.since(since.cpus.get(&cpu)?);
+        Some(ticks.stolen?.saturating_mul(TICK_NS))
     }
 
     /// Returns the CPU quotas that apply to this process, with how often and for how long they
@@ -66,19 +64,6 @@ fn read_groups(root: &Root) -> Option<BTreeMap<String, (CpuQuota, Throttling)>> 
         Some((folder, (quota, throttling)))
     });
     counted.collect()
-}
-
-/// Parses the steal time of each CPU, the eighth number of its line in /proc/stat; `None` if a line
-/// has none.
-fn parse_steal(text: &str) -> Option<BTreeMap<u32, u64>> {
-    let lines = text.lines().take_while(|line| line.starts_with("cpu"));
-    let of_cpus = lines.filter_map(|line| {
-        let (name, numbers) = line.split_once(' ')?;
-        Some((name.strip_prefix("cpu")?.parse::<u32>().ok()?, numbers))
-    });
-    let steal = of_cpus
-        .map(|(cpu, numbers)| Some((cpu, numbers.split_ascii_whitespace().nth(7)?.parse().ok()?)));
-    steal.collect()
 }
 
 #[cfg(test)]
@@ -134,6 +119,11 @@ mod tests {
         let old = machine(folder.path(), "cpu0 1 2 3 4 5 6 7\n", None);
         assert_eq!(old.stolen_ns(&old, 0), None);
         assert_eq!(old.quotas(&old), None);
+        // A damaged line hides its own CPU only.
+        let stat = "cpu0 1 2 3 4 5 6 7 x 0 0\ncpu3 1 2 3 4 5 6 7 5 0 0\n";
+        let damaged = machine(folder.path(), stat, None);
+        assert_eq!(damaged.stolen_ns(&damaged, 0), None);
+        assert_eq!(damaged.stolen_ns(&damaged, 3), Some(0));
         let nothing = LostTime::default();
         assert_eq!((nothing.stolen_ns(&nothing, 0), nothing.quotas(&nothing)), (None, None));
     }

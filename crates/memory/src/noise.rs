@@ -11,6 +11,7 @@
 use crate::bench::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
 use linerate_linux::{monotonic_ns, run_delay_ns, thread_cpu_time_ns};
+use linerate_machine::cpu_time::{CpuTicks, CpuTimes};
 use linerate_machine::{Root, groups, platform};
 use linerate_record::memory::Noise;
 use linerate_record::stats::{CONFIDENCE, Estimate};
@@ -39,23 +40,16 @@ const FIRST_READS: usize = 1024;
 pub struct Account {
     root: Root,
     cpu: u32,
-    /// Accounting for the CPU, in kernel ticks; `None` if not reported.
-    processor: Option<Processor>,
-}
-
-/// A CPU's line in /proc/stat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Processor {
-    all: u64,
-    stolen: u64,
+    /// Time of the CPU since boot; `None` if /proc/stat has no usable line for it.
+    ticks: Option<CpuTicks>,
 }
 
 impl Account {
     /// Reads the kernel's accounting for `cpu` from /proc under `root`.
     pub fn now(root: &Path, cpu: u32) -> Self {
         let root = Root::new(root);
-        let processor = root.text("proc/stat").and_then(|text| Processor::read(&text, cpu));
-        Self { root, cpu, processor }
+        let times = CpuTimes::parse(&root.text("proc/stat").unwrap_or_default());
+        Self { root, cpu, ticks: times.cpus.get(&cpu).copied() }
     }
 
     /// Returns the fraction (0 to 1) of the time since this snapshot that the host stole from the
@@ -63,18 +57,21 @@ impl Account {
     ///
     /// Each end of the interval may be off by one accounting tick.
     fn stolen(&self) -> Result<Estimate, String> {
-        let now = Self::now(&self.root.path(""), self.cpu).processor;
-        let (Some(before), Some(now)) = (self.processor, now) else {
+        let now = Self::now(&self.root.path(""), self.cpu).ticks;
+        let (Some(before), Some(now)) = (self.ticks, now) else {
             return Err(format!("/proc/stat has no usable line for CPU {}", self.cpu));
         };
+        let during = now.since(&before);
+        let Some(stolen) = during.stolen else {
+            return Err(format!("/proc/stat has no steal time of CPU {}", self.cpu));
+        };
         let is_guest = platform(&self.root.path("")).hypervisor.is_some();
-        if is_guest && now.stolen == 0 {
+        if is_guest && now.stolen == Some(0) {
             let reason = "steal time has been 0 since boot: the hypervisor does not report it, \
                           or steals no time";
             return Err(reason.to_owned());
         }
-        let all = now.all.saturating_sub(before.all);
-        let stolen = now.stolen.saturating_sub(before.stolen);
+        let all = during.total();
         if all < 5 {
             let reason = format!(
                 "the kernel accounted for only {all} clock ticks (USER_HZ) during the measurement"
@@ -89,19 +86,6 @@ impl Account {
             confidence: CONFIDENCE,
             n: all,
         })
-    }
-}
-
-impl Processor {
-    /// Parses user, nice, system, idle, iowait, irq, softirq and steal, in ticks. The two fields
-    /// that follow are already included in the first two (proc_stat(5)).
-    fn read(stat: &str, cpu: u32) -> Option<Self> {
-        let name = format!("cpu{cpu}");
-        let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;
-        let fields = line.split_ascii_whitespace().skip(1).take(8).map(str::parse);
-        let fields: Vec<u64> = fields.collect::<Result<_, _>>().ok()?;
-        let stolen = *fields.get(7)?;
-        Some(Self { all: fields.iter().fold(0, |sum, &t| sum.saturating_add(t)), stolen })
     }
 }
 
@@ -259,20 +243,6 @@ mod tests {
     use linerate_trial::Machine;
     use std::fs;
 
-    const STAT: &str = "cpu  30 0 30 300 4 0 2 9 0 0\n\
-                        cpu0 10 0 10 100 2 0 1 3 0 0\n\
-                        cpu10 20 0 20 200 2 0 1 6 7 8\nintr 166890 0\n";
-
-    #[test]
-    fn the_account_of_a_processor_as_recorded() {
-        assert_eq!(Processor::read(STAT, 0), Some(Processor { all: 126, stolen: 3 }));
-        assert_eq!(Processor::read(STAT, 10), Some(Processor { all: 249, stolen: 6 }));
-        assert_eq!(Processor::read(STAT, 1), None);
-        // Steal time is missing before Linux 2.6.11, and numbers are missing from a damaged line.
-        assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70\n", 0), None);
-        assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70 x\n", 0), None);
-    }
-
     fn account(root: &Path, line: &str) -> Account {
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/stat"), line).unwrap();
@@ -293,6 +263,8 @@ mod tests {
     fn unreported_values_are_not_zero() {
         let root = tempfile::tempdir().unwrap();
         let before = account(root.path(), "cpu0 100 0 0 100\n");
+        assert!(before.stolen().unwrap_err().contains("no steal time of CPU 0"));
+        let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 x\n");
         assert!(before.stolen().unwrap_err().contains("no usable line for CPU 0"));
         let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 0\n");
         assert!(before.stolen().unwrap_err().contains("0 clock ticks"));

@@ -16,12 +16,13 @@ use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
 use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
+use crate::tracing::MAX_THREADS;
 use crate::watching::{Watching, Windows};
 use around::{around, throttled};
 use linerate_machine::Root;
 use linerate_record::why::{
-    CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime, SocketCounts,
-    SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, EventCosts, KernelEvent, Observation, PacketCount, PeerActivity, SleepTime,
+    SocketCounts, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +60,7 @@ pub(crate) fn assemble(
     let bound = found.interfaces.iter().filter(|one| bound.contains(&one.name.as_str()));
     watching.arrivals.set_drivers(bound.filter_map(|one| one.driver.as_deref()));
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
-    let (packets, packets_per_s) = packets(root, watching, &mut unread);
+    let (mut packets, packets_per_s) = packets(root, watching, &mut unread);
     let mut profiled = Profiled::default();
     if let Some(profiling) = &mut watching.profiling {
         let of_slices: Vec<f64> =
@@ -72,6 +73,7 @@ pub(crate) fn assemble(
     // Consecutive windows are short: they leave out what takes long or needs many readings.
     let is_one = watching.windows == Windows::One;
     let at_end = if is_one { &watching.family.pids[..] } else { &[] };
+    let (file_writes, read_calls) = watching.written.finish(root, at_end);
     let other_ends = if is_one { other_ends(root, watching) } else { BTreeMap::new() };
     let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s));
     let unix_clients = watching.sockets.unix_clients();
@@ -79,6 +81,9 @@ pub(crate) fn assemble(
     watching.sockets.attribute_shared(&mut sockets, &threads);
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
+    if unread.iter().any(|one| one.what == "udp_datagrams") && threads.len() <= MAX_THREADS {
+        packets = packets.or_else(|| by_calls(&sockets, &profiled.events));
+    }
     let faults = threads.iter().map(|thread| thread.minor_faults).sum();
     let memory = watching.resident.finish(root, &watching.family.pids, faults);
     let observation = Observation {
@@ -92,6 +97,8 @@ pub(crate) fn assemble(
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
         output_pipes: output_pipes(root, at_end),
+        file_writes,
+        read_calls,
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
@@ -227,6 +234,27 @@ fn packets(
         unread.push(missing::refreshed_seldom(&interface, seconds));
     }
     (count, rates)
+}
+
+/// Returns the datagrams that a program received, by its own system calls. `None` if the calls were
+/// not traced, if some of them may have received something else, or if it also receives by calls
+/// whose results do not show the number of datagrams.
+fn by_calls(sockets: &[SocketCounts], events: &[KernelEvent]) -> Option<PacketCount> {
+    /// Calls that receive any number of datagrams, or may receive something else.
+    const OTHERS: [&str; 5] = ["recvmmsg", "io_uring_enter", "read", "readv", "splice"];
+    /// Maximum number of such calls, relative to those counted.
+    const FEW: f64 = 0.01;
+    if sockets.is_empty() || sockets.iter().any(|one| one.kind != SocketKind::Udp) {
+        return None;
+    }
+    let counted = events.iter().find(|one| one.filter.as_deref() == Some(KernelEvent::RECEIVED))?;
+    let is_other = |one: &&KernelEvent| one.call().is_some_and(|call| OTHERS.contains(&call));
+    let others: u64 = events.iter().filter(is_other).map(|one| one.count).sum();
+    (counted.count > 0 && others as f64 <= FEW * counted.count as f64).then(|| PacketCount {
+        packets: counted.count,
+        bytes: None,
+        counter: PacketCount::RECEIVED.to_owned(),
+    })
 }
 
 /// Returns the segments per second in each slice for connections that were read in rotation. As

@@ -2,13 +2,12 @@
 //! CPU activity: over the window, and per slice for the budgets of the threads on each CPU.
 
 use crate::budget::CpuShares;
-use crate::procfs::cpus::{
-    CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat,
-};
+use crate::procfs::cpus::{Softnet, parse_interrupts, parse_softirqs, parse_softnet};
 use crate::procfs::task::SchedStat;
 use crate::reader::Reader;
 use crate::threads::text_of;
 use linerate_machine::Root;
+use linerate_machine::cpu_time::{CpuTicks, CpuTimes};
 use linerate_record::why::CpuCounts;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -35,7 +34,7 @@ struct Whole {
 /// Reads the counters, with those of hardware interrupts if `has_interrupts`.
 fn whole(root: &Root, has_interrupts: bool) -> Whole {
     let text = |path: &str| root.text(path).unwrap_or_default();
-    let ticks = parse_stat(&text("proc/stat"));
+    let ticks = CpuTimes::parse(&text("proc/stat")).cpus;
     let online: Vec<u32> = ticks.keys().copied().collect();
     let softirqs = text("proc/softirqs");
     Whole {
@@ -109,7 +108,7 @@ impl Cpus {
 
     /// Reads the counters at the end of a slice that took `wall_ns` of wall time.
     pub(crate) fn read(&mut self, wall_ns: u64) {
-        let now = parse_stat(self.stat.text());
+        let now = CpuTimes::parse(self.stat.text()).cpus;
         let mut shares = BTreeMap::new();
         for (cpu, ticks) in &now {
             let Some(before) = self.last.get(cpu) else { continue };
@@ -159,13 +158,13 @@ fn shares_of(ticks: &CpuTicks, elsewhere: Option<f64>) -> CpuShares {
     if total == 0 {
         return CpuShares::default();
     }
-    let busy = total - ticks.idle;
+    let (busy, stolen) = (ticks.busy(), ticks.stolen.unwrap_or(0) as f64);
     let all = ticks.interrupts as f64 / total as f64;
     let interrupts = elsewhere.map(|elsewhere| (all - elsewhere).max(0.0));
     CpuShares {
         interrupts: interrupts.or((all < NEGLIGIBLE).then_some(all)),
-        stolen: if busy == 0 { 0.0 } else { ticks.stolen as f64 / busy as f64 },
-        stolen_of_all: ticks.stolen as f64 / total as f64,
+        stolen: if busy == 0 { 0.0 } else { stolen / busy as f64 },
+        stolen_of_all: stolen / total as f64,
     }
 }
 
@@ -197,7 +196,7 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
         user: share(ticks.user),
         system: share(ticks.system),
         interrupts: share(ticks.interrupts),
-        stolen: share(ticks.stolen),
+        stolen: share(ticks.stolen.unwrap_or(0)),
         idle: share(ticks.idle),
         backlog_processed: softnet(|softnet| softnet.processed),
         backlog_dropped: softnet(|softnet| softnet.dropped),

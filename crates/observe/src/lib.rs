@@ -50,6 +50,7 @@ pub mod tracing;
 mod tree;
 mod watching;
 mod window;
+mod written;
 
 pub use error::ObserveError;
 pub use hot::hot_spots;

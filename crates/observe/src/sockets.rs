@@ -56,6 +56,9 @@ const LISTING_SHARE: f64 = 0.005;
 /// Maximum share of a CPU spent listing Unix domain sockets at the ends of slices.
 const UNIX_LISTING_SHARE: f64 = 0.002;
 
+/// Maximum share of a CPU spent reading the receive queues of other programs' UDP sockets.
+const QUEUES_SHARE: f64 = 0.002;
+
 /// Maximum share of a CPU spent listing TCP sockets within the window. The kernel walks a hash
 /// table whose size depends on the installed memory: with 24 GiB, this takes 0.4 to 7 ms.
 const TCP_LISTING_SHARE: f64 = 0.003;
@@ -109,6 +112,8 @@ pub(crate) struct Sockets {
     /// Descriptors that the processes have open.
     pub(crate) descriptors: Descriptors,
     unix_listing: Sparing,
+    /// Readings of the receive queues of other programs' UDP sockets.
+    queues: Sparing,
     /// Current slice number. Readings of different sockets are comparable if they have the same
     /// slice number.
     tick: u32,
@@ -147,6 +152,7 @@ impl Sockets {
             unix: UnixSockets::default(),
             descriptors: Descriptors::default(),
             unix_listing: Sparing::new(UNIX_LISTING_SHARE),
+            queues: Sparing::new(QUEUES_SHARE),
             tick: 0,
             looks: BTreeSet::new(),
             exchanges: Exchanges::default(),

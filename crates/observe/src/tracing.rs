@@ -21,31 +21,52 @@ use crate::refusal::{as_root, explain};
 use crate::sampler::ThreadId;
 use format::Format;
 use linerate_counters::catalog::tracepoint;
-use linerate_linux::monotonic_ns;
 use linerate_linux::perf::Target;
+use linerate_linux::{RECEIVE_CALLS, monotonic_ns};
 use linerate_record::why::{KernelEvent, RanInstead, Unread};
 use locks::Locks;
 use scheduler::Scheduler;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tally::{Tally, Wanted};
+use tally::{Filter, Tally, Wanted};
 
 /// The counted tracepoints.
-const WANTED: [Wanted; 5] = [
+const WANTED: [Wanted; 6] = [
     Wanted {
         name: "skb:kfree_skb",
         field: Some(("reason", "reason")),
         period: 1,
         is_of_watched: false,
+        filter: None,
     },
-    Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: false },
-    Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: true },
-    Wanted { name: "napi:napi_poll", field: None, period: 1, is_of_watched: false },
+    Wanted {
+        name: "lock:contention_begin",
+        field: None,
+        period: 1,
+        is_of_watched: false,
+        filter: None,
+    },
+    Wanted {
+        name: "lock:contention_begin",
+        field: None,
+        period: 1,
+        is_of_watched: true,
+        filter: None,
+    },
+    Wanted { name: "napi:napi_poll", field: None, period: 1, is_of_watched: false, filter: None },
     Wanted {
         name: SYSTEM_CALLS,
         field: Some(("id", "call")),
         period: CALL_PERIOD,
         is_of_watched: true,
+        filter: None,
+    },
+    Wanted {
+        name: "raw_syscalls:sys_exit",
+        field: None,
+        period: 1,
+        is_of_watched: true,
+        filter: Some(Filter { name: KernelEvent::RECEIVED, expression: received }),
     },
 ];
 /// One in this many system calls is sampled. Programs make calls in loops, and a period that is a
@@ -57,7 +78,14 @@ const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
 /// Maximum number of CPUs on which events are counted.
 const MAX_CPUS: usize = 64;
 /// Maximum number of threads for which events are counted.
-const MAX_THREADS: usize = 64;
+pub(crate) const MAX_THREADS: usize = 64;
+
+/// Returns the filter for system calls that have received a datagram or data; empty if they have no
+/// numbers of their own on this architecture.
+fn received() -> String {
+    let calls = RECEIVE_CALLS.iter().map(|number| format!("(id == {number} && ret >= 0)"));
+    calls.collect::<Vec<_>>().join(" || ")
+}
 
 /// Results for a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -144,6 +172,9 @@ impl Tracing {
         for wanted in WANTED {
             // A tracepoint missing from this kernel is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
+            if wanted.filter.is_some_and(|filter| (filter.expression)().is_empty()) {
+                continue;
+            }
             let mut tally = Tally::new(wanted, format, now_ns);
             for &cpu in cpus.iter().filter(|_| !wanted.is_of_watched) {
                 let target = Target::Cpu(cpu);

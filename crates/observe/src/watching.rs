@@ -22,6 +22,7 @@ use crate::sleep::Sleepers;
 use crate::sockets::{Moment, Sockets};
 use crate::target::{Family, stat_of};
 use crate::threads::Threads;
+use crate::written::Written;
 use linerate_linux::monotonic_ns;
 use linerate_linux::network::Link;
 use linerate_machine::Root;
@@ -81,6 +82,7 @@ pub(crate) struct Watching {
     pub(crate) ended_cpus: Ended,
     /// Memory of the processes at the start of the window.
     pub(crate) resident: Resident,
+    pub(crate) written: Written,
     /// Number of slices read since the start.
     reads: u32,
     /// Start of the window.
@@ -151,6 +153,7 @@ impl Watching {
             event_costs,
             ended_cpus: Ended::default(),
             resident: Resident::default(),
+            written: Written::default(),
             reads: 0,
             began_ns: 0,
             last_ns: 0,
@@ -184,6 +187,9 @@ impl Watching {
         self.family.begin(root);
         self.quotas.begin(root);
         self.resident = Resident::start(root, &self.family.pids);
+        if self.windows == Windows::One {
+            self.written = Written::start(root, &self.family.pids);
+        }
         let has_interrupts = self.windows == Windows::One;
         self.cpus = Cpus::start(root, &self.family.softirq_threads, has_interrupts);
         self.cpus.follow(root, self.threads.cpus());
@@ -216,6 +222,9 @@ impl Watching {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
         }
         if reads % PROGRAM_EVERY == PROGRAM_EVERY / 2 {
+            if self.windows == Windows::One {
+                self.written.add(root, &self.family.pids);
+            }
             self.find_program(root);
             self.note_other_namespaces(root);
         }
@@ -236,6 +245,7 @@ impl Watching {
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
         self.sockets.descriptors.glance(root);
+        self.sockets.glance(&self.namespace);
         self.sockets.resolve(&self.namespace, self.sleepers.sockets());
         if !self.bound.is_empty() {
             let (namespace, bound) = (&self.namespace, &self.bound);

@@ -179,7 +179,7 @@ impl<'a> Planning<'a> {
             why: advice.sentence.clone(),
             proof: Proof {
                 sentence: format!(
-                    "run the path with these kernels: a speed-up below {} disproves the prediction",
+                    "the speed-up is below {} when the path runs with these kernels",
                     three_digits(1.0 + gain.low)
                 ),
                 command: self.formula.can_run.then_some(command),
@@ -287,8 +287,7 @@ impl Planner for Planning<'_> {
 
     fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
         let sentence = format!(
-            "measure both settings in interleaved rounds: a speed-up below {} disproves the \
-             prediction",
+            "the speed-up is below {} with both settings measured in interleaved rounds",
             three_digits((bounds.gain.low + 1.0).max(0.0))
         );
         let command = self.formula.can_run.then(|| format!("linerate tune {}", self.formula.file));

@@ -8,6 +8,7 @@
 //! 3. [`model`] predicts the throughput of a mapping from those costs, with an interval.
 //! 4. [`candidates`] searches the mappings that a path and a given number of processors allow.
 //! 5. [`verdict`] chooses among the measured mappings.
+//! 6. [`goal`] judges a measurement against the user's goals.
 //!
 //! In addition, [`footprint`] determines which cache level holds the packets, and [`kernels`] how
 //! much of the work is checksums and copies and which variants would be fastest for the path.
@@ -32,6 +33,7 @@ pub mod costs;
 pub mod diagnose;
 pub mod footprint;
 pub mod formula;
+pub mod goal;
 pub mod idle;
 pub mod inputs;
 pub mod kernels;

@@ -2,6 +2,7 @@
 //! The body of an `answers` record: questions about another record, and the answers derived from
 //! it.
 
+use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -80,4 +81,28 @@ pub struct Evidence {
     pub unit: String,
     /// Where the figure comes from: an evidence tier or a document.
     pub source: String,
+    /// Lower end of the value's interval; `null` if there is none, and in older records.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// Upper end of the value's interval; `null` if there is none, and in older records.
+    #[serde(default)]
+    pub high: Option<f64>,
+}
+
+impl Evidence {
+    /// Creates evidence from an estimate. Infinite ends of its interval become `None`, as do both
+    /// ends if the value is exact.
+    pub fn of(name: &str, estimate: Estimate, unit: &str, source: &str) -> Self {
+        let Estimate { value, low, high, .. } = estimate;
+        let end =
+            |end: f64| Some(end).filter(|end| end.is_finite() && (low < value || value < high));
+        Self {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            source: source.to_owned(),
+            low: end(low),
+            high: end(high),
+        }
+    }
 }

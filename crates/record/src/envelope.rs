@@ -44,7 +44,7 @@ const SCHEMA: &str = "linerate-record";
 /// other major versions are rejected. In records of newer minor versions, unknown fields are
 /// ignored, and an unknown value of an enumeration with a variant `Unknown` becomes that variant.
 const MAJOR: u32 = 2;
-const MINOR: u32 = 9;
+const MINOR: u32 = 10;
 
 /// A record: the measurements and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]

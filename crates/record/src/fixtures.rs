@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded fixtures for tests, one per kind of record, produced by linerate itself
-//! (`cargo xtask fixtures`).
+//! (`cargo xtask fixtures`). Part of the feature `fixtures`, which no program has.
 //!
 //! A test that needs particular values overrides only those fields and takes the rest from a
 //! fixture: `RunReport { rings: vec![], ..fixtures::run() }`. Adding a field therefore does not

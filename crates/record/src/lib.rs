@@ -22,6 +22,7 @@ pub mod doctor;
 pub mod envelope;
 pub mod figure;
 pub mod finding;
+#[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod input;
 pub mod interfaces;

@@ -103,7 +103,7 @@ pub struct PlannedWorker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
-    /// Measurement to make, and the result that would disprove the prediction.
+    /// Result that would disprove the prediction, and the measurement that gives it.
     pub sentence: String,
     /// Command that takes the measurement; `null` if there is none.
     pub command: Option<String>,

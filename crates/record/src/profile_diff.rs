@@ -108,7 +108,7 @@ impl ChangeVerdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionChange {
     /// Function name, or `[functions without symbols]` for all unnamed functions of a file;
-    /// `[without names]` in records before version 2.9.
+    /// `[without names]` in records before version 2.10.
     pub name: String,
     /// Basename of the binary or shared library that contains the function; `kernel` for the
     /// kernel.

@@ -373,7 +373,7 @@ pub struct RunReport {
     #[serde(default)]
     pub quotas: Option<Vec<Quota>>,
     /// The stage that failed and so ended the run; `null` if none did, and in records before
-    /// version 2.9.
+    /// version 2.10.
     #[serde(default)]
     pub failure: Option<StageFailure>,
 }

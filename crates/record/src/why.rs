@@ -10,6 +10,7 @@ mod findings;
 pub mod ledger;
 mod packets;
 mod ports;
+mod remarks;
 mod tcp;
 mod threads;
 
@@ -20,6 +21,7 @@ pub use packets::{
     SocketCounts, SocketKind,
 };
 pub use ports::LocalPorts;
+pub use remarks::{Circumstance, WhyRemark};
 pub use tcp::TcpCounts;
 pub use threads::{
     FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SchedulingPolicy, SharedLine, SleepTime,
@@ -38,6 +40,10 @@ pub struct WhyReport {
     pub observation: Observation,
     /// Findings, largest gain first; never empty. The first one is the answer.
     pub findings: Vec<WhyFinding>,
+    /// What else costs the program time, most relevant first, each circumstance at most once; empty
+    /// in older records.
+    #[serde(default)]
+    pub remarks: Vec<WhyRemark>,
 }
 
 /// Readings of a program and the system it runs on, over a window of time.
@@ -76,6 +82,14 @@ pub struct Observation {
     /// window; at most 16. Empty in older records.
     #[serde(default)]
     pub output_pipes: Vec<OutputPipe>,
+    /// Files to which the program writes; `null` if it wrote to none, or if its descriptors are
+    /// hidden, and in older records.
+    #[serde(default)]
+    pub file_writes: Option<FileWrites>,
+    /// Read calls of the program; `null` if it made none, or if they were not counted, and in older
+    /// records.
+    #[serde(default)]
+    pub read_calls: Option<ReadCalls>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -272,6 +286,40 @@ pub struct OutputPipe {
     pub name: String,
 }
 
+/// What a program wrote to regular files, such as logs, in the window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileWrites {
+    /// Files whose positions moved, most bytes first; at most 8.
+    pub files: Vec<WrittenFile>,
+    /// Calls of write, writev and similar functions by the program's processes, to descriptors of
+    /// any kind; `null` if not counted.
+    pub calls: Option<u64>,
+}
+
+/// Calls of read, readv and similar functions (not recvfrom and recvmsg) by the program's processes,
+/// from descriptors of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadCalls {
+    /// Number of calls.
+    pub calls: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
+}
+
+/// A file to which a process writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WrittenFile {
+    /// Process ID.
+    pub pid: u32,
+    /// Path of the file.
+    pub path: String,
+    /// Number of bytes by which the position in the file increased.
+    pub bytes: u64,
+}
+
 /// CPU time per kernel event on this machine, in nanoseconds, measured by a thread that does
 /// nothing else. In a program, events cost more, because caches are colder and locks are contended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -349,6 +397,9 @@ impl PacketCount {
 
     /// Name of the counter of the UDP datagrams of a network namespace.
     pub const DATAGRAMS: &str = "UDP datagrams in its network namespace";
+
+    /// Name of the counter of datagrams received by the program's own system calls.
+    pub const RECEIVED: &str = "datagrams received by its calls of recvfrom and recvmsg";
 
     /// Returns the mean size of a packet as an Ethernet frame without FCS, in bytes; `None` if
     /// bytes or packets were not counted.

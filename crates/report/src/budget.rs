@@ -82,8 +82,9 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
         Some(_) => String::new(),
         None => line(
             "IPC",
-            "depends on the program, so there is no budget in instructions; measure it with \
-             `linerate stat -m pipeline`, then set --ipc",
+            "depends on the program, so there is no budget in instructions and no table for \
+             --instructions: set --ipc, which `linerate stat -m pipeline` measures on a machine \
+             with a PMU",
             style,
         ),
     };

@@ -113,7 +113,7 @@ fn workers(report: &PlanReport, style: &Style) -> String {
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
         let none = format!("none: no change is predicted to gain more than {}", min_gain());
-        return vec![line("change", &none, style)];
+        return vec![line("do", &none, style)];
     }
     let all = report.recommendations.iter().enumerate();
     all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()
@@ -132,7 +132,7 @@ fn recommendation(
         (None, _) => ABSENT.to_owned(),
     };
     let rate = ranged(&one.predicted_kpps, three_digits);
-    let label = format!("change {number}");
+    let label = format!("do {number}");
     let mut setting = one.mapping.clone();
     if one.burst != report.burst {
         setting += &format!(", burst {}", one.burst);
@@ -145,12 +145,12 @@ fn recommendation(
         setting += &format!("; together with {name} x{} on CPUs {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
-    text += &line("", &format!("gain {gains}, to {rate} kpps"), style);
-    text += &line("", &setting, style);
-    text += &line("why", &one.why, style);
-    text += &line("test", &one.proof.sentence, style);
+    text += &line("gain", &format!("{gains}, to {rate} kpps, model"), style);
+    text += &line("mapping", &setting, style);
+    text += &line("evidence", &one.why, style);
+    text += &line("wrong if", &one.proof.sentence, style);
     if let Some(command) = &one.proof.command {
-        text += &line("", command, style);
+        text += &line("verify", command, style);
     }
     text
 }

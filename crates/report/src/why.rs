@@ -4,6 +4,7 @@
 
 mod details;
 pub(crate) mod packets;
+mod remarks;
 mod sockets;
 mod threads;
 
@@ -22,6 +23,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let first = report.findings.first();
     let mut blocks = vec![
         first.map_or_else(String::new, |first| answer(first, observation, style))
+            + &remarks::remarks(&report.remarks, detail, style)
             + &others(report.findings.get(1..).unwrap_or_default(), style)
             + &watched(observation, style),
         packets::packets(observation, detail, style),
@@ -39,7 +41,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// Formats one line per window: time, rate, losses, finding.
+/// Formats one line per window: time, rate, gain, finding, keywords of remarks.
 pub fn why_line(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     let Some(first) = report.findings.first() else { return String::new() };
@@ -48,10 +50,11 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
         |count| whole(count.packets as f64 / observation.elapsed_s.max(f64::MIN_POSITIVE)),
     );
     let text = format!(
-        "{} s, {rate} packets/s, gain {}: {}",
+        "{} s, {rate} packets/s, gain {}: {}{}",
         significant(observation.elapsed_s),
         gain_value(&first.gain.percent),
-        first.sentence
+        first.sentence,
+        remarks::in_short(&report.remarks)
     );
     // Always a single line per window regardless of width, for grep and tail.
     let unbroken = Style { width: usize::MAX, ..*style };

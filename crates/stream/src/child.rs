@@ -4,34 +4,26 @@
 //!
 //! ```text
 //! parent --order--> child: enters its namespace
-//!        <entered--        (new namespaces only)
-//!        --joined->        once the veth pair connects both
+//!                   both open a veth pair (new namespaces only)
 //!        <listening ADDRESS--
 //! ```
 
 use crate::StreamError;
 use crate::path::local_addresses;
 use crate::server::{Limits, Service, nonce, serve};
-use linerate_linux::network::Network as Sockets;
+use linerate_linux::speaking::{Ends, Speaking, hear_from_parent, say_to_parent};
 use linerate_linux::{end_with_parent, enter_network, enter_new_network, enter_private_network};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Address of the client's end of the veth pair, from the range reserved for documentation (RFC
-/// 5737).
-const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Address of the server's end of the veth pair.
-const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-const PREFIX: u8 = 24;
-const NEAR: &str = "stream0";
-const FAR: &str = "stream1";
+/// Interfaces of the veth pair between new namespaces.
+const ENDS: Ends = Ends { near: "stream0", far: "stream1" };
 
 /// Directory of named network namespaces.
 const NAMED: &str = "/run/netns";
@@ -66,11 +58,11 @@ enum Place {
     Named(String),
 }
 
-/// The parent's handle to the child process, which is killed when the handle is dropped.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
-    says: BufReader<std::process::ChildStdout>,
+    /// Ends when dropped.
+    _process: Speaking,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
 }
@@ -79,7 +71,7 @@ impl Server {
     /// Starts the server with `command` and moves the calling thread to the client's namespace,
     /// which threads started later inherit.
     pub(crate) fn start(
-        mut command: Command,
+        command: Command,
         network: &Network,
         time: Duration,
     ) -> Result<Self, StreamError> {
@@ -97,72 +89,22 @@ impl Server {
         };
         let token = format!("{:016x}{:016x}", nonce()?, nonce()?);
         let seconds = u32::try_from(time.saturating_add(MORE).as_secs()).unwrap_or(u32::MAX);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let order = Order { token: token.clone(), place, seconds };
+        let order = serde_json::to_string(&order).map_err(child_error)?;
         // Ctrl-C must reach only the parent, which then ends the child.
-        command.process_group(0);
-        let mut child = command.spawn().map_err(|error| child_error(&error.to_string()))?;
-        let says = child.stdout.take().map(BufReader::new);
-        let says = says.ok_or_else(|| child_error("its standard output is not a pipe"))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut server = Self { child, says, address, token: token.clone() };
-        server.tell(&Order { token, place, seconds })?;
+        let mut process = Speaking::start_apart(command).map_err(child_error)?;
+        process.say(&order).map_err(child_error)?;
         if *network == Network::New {
-            server.expect("entered")?;
-            let sockets = Sockets::own()?;
-            sockets.add_pair(NEAR, FAR, server.child.id())?;
-            sockets.bring_up(NEAR, NEAR_ADDRESS, PREFIX)?;
-            server.tell(&"joined")?;
+            ENDS.open_near(&mut process).map_err(child_error)?;
         }
-        let line = server.line()?;
-        let address = line.strip_prefix("listening ").and_then(|address| address.parse().ok());
-        server.address = address.ok_or_else(|| server.failure())?;
-        Ok(server)
-    }
-
-    fn tell(&mut self, message: &impl Serialize) -> Result<(), StreamError> {
-        let text =
-            serde_json::to_string(message).map_err(|error| child_error(&error.to_string()))?;
-        let stdin = self.child.stdin.as_mut();
-        let stdin = stdin.ok_or_else(|| child_error("its standard input is not a pipe"))?;
-        let written = writeln!(stdin, "{text}").and_then(|()| stdin.flush());
-        written.map_err(|_| self.failure())
-    }
-
-    fn line(&mut self) -> Result<String, StreamError> {
-        let mut line = String::new();
-        self.says.read_line(&mut line).map_err(|error| child_error(&error.to_string()))?;
-        Ok(line.trim().to_owned())
-    }
-
-    fn expect(&mut self, wanted: &str) -> Result<(), StreamError> {
-        if self.line()? == wanted { Ok(()) } else { Err(self.failure()) }
-    }
-
-    /// Builds an error from the child's stderr.
-    fn failure(&mut self) -> StreamError {
-        drop(self.child.stdin.take());
-        let mut words = String::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            // If the output cannot be read, the message goes without it.
-            let _ = stderr.read_to_string(&mut words);
-        }
-        let words = words.trim();
-        let words = words.strip_prefix("linerate: ").unwrap_or(words);
-        child_error(if words.is_empty() { "it exited early" } else { words })
+        let address = |line: &str| line.strip_prefix("listening ")?.parse().ok();
+        let address = process.hear(address).map_err(child_error)?;
+        Ok(Self { _process: process, address, token })
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn child_error(what: &str) -> StreamError {
-    StreamError::Child { what: what.to_owned() }
+fn child_error(what: impl Display) -> StreamError {
+    StreamError::Child { what: what.to_string() }
 }
 
 fn enter_named(name: &str) -> Result<(), StreamError> {
@@ -188,26 +130,15 @@ fn enter_named(name: &str) -> Result<(), StreamError> {
 pub fn serve_parent() -> Result<(), StreamError> {
     // Limit until the order sets another one.
     end_with_parent(MORE.as_secs() as u32)?;
-    let stdin = std::io::stdin();
-    let mut line = String::new();
-    let mut next = || {
-        line.clear();
-        let read = stdin.lock().read_line(&mut line);
-        read.map_err(|error| child_error(&error.to_string())).map(|_| line.clone())
-    };
-    let order: Order =
-        serde_json::from_str(&next()?).map_err(|error| child_error(&error.to_string()))?;
+    let order = hear_from_parent().map_err(child_error)?;
+    let order: Order = serde_json::from_str(&order).map_err(child_error)?;
     end_with_parent(order.seconds)?;
     let address = match &order.place {
         Place::Here => IpAddr::from(Ipv4Addr::LOCALHOST),
         Place::New => {
             enter_new_network()?;
-            say("entered")?;
-            if next()?.trim() != "\"joined\"" {
-                return Err(child_error("unexpected order"));
-            }
-            Sockets::own()?.bring_up(FAR, FAR_ADDRESS, PREFIX)?;
-            FAR_ADDRESS.into()
+            ENDS.open_far().map_err(child_error)?;
+            Ends::FAR_ADDRESS.into()
         }
         Place::Named(name) => {
             enter_named(name)?;
@@ -222,13 +153,7 @@ pub fn serve_parent() -> Result<(), StreamError> {
     };
     let limits = Limits { token: Some(order.token), is_for_one: true };
     let service: Service = serve((address, 0).into(), limits)?;
-    say(&format!("listening {}", service.address()))?;
+    say_to_parent(&format!("listening {}", service.address())).map_err(child_error)?;
     service.run(&AtomicBool::new(false), &|_| {});
     Ok(())
-}
-
-fn say(line: &str) -> Result<(), StreamError> {
-    let mut stdout = std::io::stdout();
-    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    written.map_err(|error| child_error(&error.to_string()))
 }

@@ -113,7 +113,7 @@ impl Side<'_> {
 }
 
 /// A thread's counts, the CPU time of the machine, and the error that ended the thread.
-type One = (Thread, Option<(linerate_observe::machine_time::CpuTicks, u32)>, Option<String>);
+type One = (Thread, Option<(linerate_machine::cpu_time::CpuTicks, u32)>, Option<String>);
 
 fn explained(error: &io::Error) -> String {
     use io::ErrorKind as Kind;

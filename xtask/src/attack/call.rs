@@ -3,16 +3,14 @@
 //! result.
 
 use super::PATIENCE;
-use crate::command::root;
+use crate::command::{Background, root};
 use linerate_record::shell::quoted;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 /// Maximum bytes read from each output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
@@ -97,8 +95,9 @@ impl Call {
         command.stdout(File::create(&outputs[0]).map_err(at)?);
         command.stderr(File::create(&outputs[1]).map_err(at)?);
         // In a separate process group, so that the call can be killed with all its child processes.
-        let mut child = command.process_group(0).spawn().map_err(at)?;
-        let status = wait(&mut child).map_err(at)?;
+        command.process_group(0);
+        let mut running = Background::start(command)?;
+        let status = wait(&mut running)?;
         let [stdout, stderr] = outputs.map(|file| head(&file));
         let is_changed = |(name, content): &&(String, Vec<u8>)| {
             fs::read(files.join(name)).ok().as_ref() != Some(content)
@@ -109,21 +108,12 @@ impl Call {
 }
 
 /// Waits for the exit status or terminating signal; `None` if the call had to be killed.
-fn wait(child: &mut Child) -> io::Result<Option<Result<i32, i32>>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            let signal = status.signal().unwrap_or_default();
-            return Ok(Some(status.code().ok_or(signal)));
-        }
-        if begun.elapsed() > PATIENCE {
-            let group = format!("-{}", child.id());
-            Command::new("kill").args(["-KILL", "--", &group]).status()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+fn wait(running: &mut Background) -> Result<Option<Result<i32, i32>>, String> {
+    let Some(status) = running.wait_for(PATIENCE)? else {
+        running.kill_group();
+        return Ok(None);
+    };
+    Ok(Some(status.code().ok_or(status.signal().unwrap_or_default())))
 }
 
 fn head(file: &Path) -> String {

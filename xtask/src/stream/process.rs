@@ -5,10 +5,9 @@
 //! are read in between, so they cover the process from its first instruction to its last, with all
 //! threads, and the child processes that it waited for.
 
-use crate::command::program;
+use crate::command::{Background, Scratch, program};
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Units of the times in /proc (USER_HZ), per second.
@@ -33,44 +32,33 @@ pub(super) struct Ran {
 pub(super) fn run(words: &[&str]) -> Result<Ran, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", words.join(" "));
     let (name, arguments) = words.split_first().ok_or("no program")?;
-    let files = ["out", "err"].map(|end| {
-        std::env::temp_dir().join(format!("linerate-judge-{}.{end}", std::process::id()))
-    });
+    let folder = Scratch::new("judge")?;
+    let files = ["out", "err"].map(|end| folder.join(end));
     let [out, err] = files.each_ref().map(File::create);
-    let mut command: Command = program(name, arguments);
+    let mut command = program(name, arguments);
     command.stdout(out.map_err(|e| failed(&e))?).stderr(err.map_err(|e| failed(&e))?);
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let ticks = at_exit(&mut child);
-    let status = child.wait().map_err(|error| failed(&error))?;
-    let [stdout, stderr] = files.map(text_of);
-    match ticks {
-        Some(ticks) if status.success() => {
-            Ok(Ran { stdout, cpu_s: (ticks as f64 + CUT_OFF) / TICKS_PER_S })
-        }
-        Some(_) => Err(failed(&stderr.lines().next().unwrap_or("it failed"))),
-        None => Err(failed(&format!("no exit within {} s", LIMIT.as_secs()))),
+    let mut running = Background::start(command)?;
+    let Some(ticks) = at_exit(running.id()) else {
+        return Err(failed(&format!("no exit within {} s", LIMIT.as_secs())));
+    };
+    let status = running.wait().map_err(|error| failed(&error))?;
+    let [stdout, stderr] = files.map(|file| std::fs::read_to_string(file).unwrap_or_default());
+    match status.success() {
+        true => Ok(Ran { stdout, cpu_s: (ticks as f64 + CUT_OFF) / TICKS_PER_S }),
+        false => Err(failed(&stderr.lines().next().unwrap_or("it failed"))),
     }
 }
 
-fn text_of(file: PathBuf) -> String {
-    let text = std::fs::read_to_string(&file).unwrap_or_default();
-    // A temporary file, whose absence is no loss.
-    let _ = std::fs::remove_file(&file);
-    text
-}
-
-/// Returns the CPU time of a process once it has exited, in ticks. Kills it after the time limit,
-/// and returns `None`.
-fn at_exit(child: &mut Child) -> Option<u64> {
+/// Returns the CPU time of a process once it has exited, in ticks; `None` if it has not within the
+/// time limit.
+fn at_exit(pid: u32) -> Option<u64> {
     let end = Instant::now() + LIMIT;
     while Instant::now() < end {
-        match stat(child.id()) {
+        match stat(pid) {
             Some(stat) if stat.has_exited => return Some(stat.ticks),
             _ => std::thread::sleep(STEP),
         }
     }
-    // It may have exited by now.
-    let _ = child.kill();
     None
 }
 
@@ -94,31 +82,23 @@ fn parse(text: &str) -> Option<Stat> {
     Some(Stat { has_exited: *fields.first()? == "Z", ticks: times.sum::<Option<u64>>()? })
 }
 
-/// A program that runs in the background, killed on drop.
-pub(super) struct Server(Child);
+/// A server that runs in the background, ended on drop.
+pub(super) struct Server(Background);
 
 impl Server {
     /// Starts a server; `None` if it cannot be started.
     pub(super) fn start(name: &str, words: &[&str]) -> Option<Self> {
         let mut command = program(name, words);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().ok()?;
+        let running = Background::start(command).ok()?;
         std::thread::sleep(Duration::from_millis(300));
-        Some(Self(child))
+        Some(Self(running))
     }
 
     /// Returns the server's CPU time so far, in seconds.
     pub(super) fn cpu_s(&self) -> Result<f64, String> {
         let stat = stat(self.0.id()).ok_or("the server has ended")?;
         Ok(stat.ticks as f64 / TICKS_PER_S)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The server may already have exited.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

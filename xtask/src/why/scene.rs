@@ -7,13 +7,13 @@
 
 use super::cpus;
 use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
-use crate::command::{output, program, root};
+use crate::command::{Background, Scratch, output, program, root};
 use linerate_record::figure::{Figure, Scalar};
 use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -166,7 +166,7 @@ fn stored(text: &str) -> Result<([Option<f64>; 2], Record), String> {
 pub(super) fn explained_again(text: &str) -> Result<Ran, String> {
     let (measured, mut record) = stored(text)?;
     if let Body::Why(why) = &mut record.body {
-        why.findings = linerate_explain::why::explain(&why.observation);
+        why.findings = linerate_explain::why::explain(&why.observation).findings;
     }
     Ok(Ran { rate: measured[0], stolen: measured[1], ..read(&record) })
 }
@@ -296,9 +296,9 @@ impl Drop for Group {
 
 /// A scene's running programs, in the order in which they were started; terminated on drop.
 struct Stage {
-    folder: PathBuf,
     variables: BTreeMap<String, String>,
-    children: Vec<Child>,
+    children: Vec<Background>,
+    folder: Scratch,
 }
 
 /// Runs the part inside the namespaces. Prints a line with the rate and the steal time, then the
@@ -313,14 +313,12 @@ pub(super) fn inside(
     random: u64,
     linerate: &Path,
 ) -> Result<(), String> {
-    let folder = std::env::temp_dir().join(format!("linerate-why-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let folder = Scratch::new("why")?;
     let variables = seed.variables(is_seeded, random);
     let mut stage = Stage { folder, variables, children: Vec::new() };
     stage.networks()?;
-    let done = stage.play(seed, is_seeded, linerate);
-    stage.clear();
-    let ([rate, stolen], record) = done?;
+    let ([rate, stolen], record) = stage.play(seed, is_seeded, linerate)?;
+    drop(stage);
     let word = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
     println!("{} {}", word(rate), word(stolen));
     print!("{record}");
@@ -339,7 +337,7 @@ impl Stage {
     fn networks(&mut self) -> Result<(), String> {
         self.shell(NETWORKS)?;
         let mac = self.shell("ip -n u2 -br link show v2 | awk '{print $3}'")?;
-        let w = self.folder.to_string_lossy().into_owned();
+        let w = self.folder.path().to_string_lossy().into_owned();
         let compiled =
             |name: &str| root().join(super::PROGRAMS).join(name).to_string_lossy().into_owned();
         let (drain, send, share) = (compiled("drain"), compiled("send"), compiled("share"));
@@ -406,8 +404,8 @@ impl Stage {
     /// the first of them.
     fn check_running(&mut self, first: usize) -> Result<(), String> {
         for (number, child) in self.children.iter_mut().enumerate().skip(first) {
-            if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-                let log = self.folder.join(format!("{number}.log"));
+            if let Some(status) = child.ended()? {
+                let log = self.folder.join(&format!("{number}.log"));
                 let log = fs::read_to_string(log).unwrap_or_default();
                 return Err(format!("the load ended early, {status}: {}", log.trim()));
             }
@@ -469,22 +467,23 @@ impl Stage {
 
     /// Starts a snippet in a separate session and returns the session's ID.
     fn start(&mut self, snippet: &str) -> Result<u32, String> {
-        let log = fs::File::create(self.folder.join(format!("{}.log", self.children.len())));
+        let log = fs::File::create(self.folder.join(&format!("{}.log", self.children.len())));
         let log = log.map_err(|error| error.to_string())?;
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let mut command = Command::new("setsid");
         command.args(["timeout", "-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
         // Some snippets write to the working directory, and some end at the end of their input,
         // which is therefore kept open.
-        command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(log).stderr(errors);
-        let child = command.spawn().map_err(|error| format!("`{snippet}`: {error}"))?;
+        command.current_dir(self.folder.path()).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        let child = Background::start(command)?;
         let session = child.id();
         self.children.push(child);
         Ok(session)
     }
+}
 
-    /// Ends every program.
-    fn clear(&mut self) {
+impl Drop for Stage {
+    fn drop(&mut self) {
         let in_namespaces = "for n in u1 u2; do ip netns pids $n | xargs -r kill -KILL; done";
         let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
         let ends: Vec<String> = sessions.chain([in_namespaces.to_owned()]).collect();
@@ -492,9 +491,5 @@ impl Stage {
             // A session that has already ended is not an error.
             let _ = self.shell(&end);
         }
-        for child in &mut self.children {
-            let _ = child.wait();
-        }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

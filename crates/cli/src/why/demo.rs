@@ -27,6 +27,7 @@ use crate::appearance::Form;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::files;
+use linerate_linux::speaking::Ends;
 use linerate_observe::Target;
 use linerate_record::why::ledger::ledger;
 use linerate_record::why::{Cause, WhyReport};
@@ -37,8 +38,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Interfaces at both ends of the veth pair.
-const NEAR: &str = "demo0";
-const FAR: &str = "demo1";
+const ENDS: Ends = Ends { near: "demo0", far: "demo1" };
 
 /// Datagrams sent per second.
 const PER_SECOND: f64 = 20_000.0;

@@ -3,6 +3,7 @@
 //!
 //! Tunnels are not supported: their inner packets are treated as payload.
 
+use crate::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16, network_layer};
 use linerate_kernels::checksum;
 
 /// IANA protocol number of TCP.
@@ -11,12 +12,6 @@ pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-const ETHERNET_BYTES: usize = 14;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the pre-standard EtherType for 802.1ad.
-const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-const VLAN_TAGS: usize = 4;
 /// Maximum number of IPv6 extension headers to follow.
 const EXTENSIONS: usize = 8;
 
@@ -49,10 +44,6 @@ pub(super) enum Headerless {
     Cut,
 }
 
-pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 /// Writes `value` at offset `at`, which must be within the frame.
 pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
@@ -61,13 +52,8 @@ pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
 impl Layers {
     /// Locates the headers of `frame`, which starts at the Ethernet header and may be truncated.
     pub(super) fn locate(frame: &[u8]) -> Result<Self, Headerless> {
-        let mut l3 = ETHERNET_BYTES;
-        for _ in 0..VLAN_TAGS {
-            if ETHERTYPES_VLAN.contains(&be16(frame, l3 - 2).ok_or(Headerless::Cut)?) {
-                l3 += 4;
-            }
-        }
-        match be16(frame, l3 - 2).ok_or(Headerless::Cut)? {
+        let (l3, ethertype) = network_layer(frame).ok_or(Headerless::Cut)?;
+        match ethertype {
             ETHERTYPE_IPV4 => v4(frame, l3).ok_or(Headerless::Cut),
             ETHERTYPE_IPV6 => v6(frame, l3).ok_or(Headerless::Cut),
             _ => Err(Headerless::NotIp),

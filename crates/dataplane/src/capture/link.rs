@@ -4,7 +4,7 @@
 //!
 //! The layouts of link headers are defined in the tcpdump group's link type registry.
 
-use super::layers::be16;
+use crate::headers::{ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16};
 use std::fmt;
 
 /// A link type number from the tcpdump group's registry.
@@ -59,10 +59,6 @@ impl fmt::Display for LinkType {
     }
 }
 
-const ETHERNET_BYTES: u32 = 14;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-
 /// Destination address of synthetic Ethernet headers. Like [`SOURCE`], it is a locally administered
 /// MAC address.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -116,7 +112,7 @@ impl Link {
         scratch.extend_from_slice(&source);
         scratch.extend_from_slice(&ethertype.to_be_bytes());
         scratch.extend_from_slice(captured.get(bytes..)?);
-        let original = original.checked_sub(bytes as u32)?.checked_add(ETHERNET_BYTES)?;
+        let original = original.checked_sub(bytes as u32)?.checked_add(ETHERNET_BYTES as u32)?;
         Some((scratch, original))
     }
 
@@ -143,11 +139,11 @@ impl Link {
                 let family = if number > 0xffff { number.swap_bytes() } else { number };
                 Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })
             }
-            LinkType::RAW_IPV4 => raw(IPV4),
-            LinkType::RAW_IPV6 => raw(IPV6),
+            LinkType::RAW_IPV4 => raw(ETHERTYPE_IPV4),
+            LinkType::RAW_IPV6 => raw(ETHERTYPE_IPV6),
             _ => match packet.first()? >> 4 {
-                4 => raw(IPV4),
-                6 => raw(IPV6),
+                4 => raw(ETHERTYPE_IPV4),
+                6 => raw(ETHERTYPE_IPV6),
                 _ => None,
             },
         }
@@ -168,8 +164,8 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
 /// Returns the EtherType of a BSD address family. Each BSD has a different number for IPv6.
 fn of_family(family: u32) -> Option<u16> {
     match family {
-        2 => Some(IPV4),
-        10 | 24 | 28 | 30 => Some(IPV6),
+        2 => Some(ETHERTYPE_IPV4),
+        10 | 24 | 28 | 30 => Some(ETHERTYPE_IPV6),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 //! Derives the MTU of the captured link from the maximum segment sizes (MSS) that TCP SYNs
 //! announce.
 
-use super::layers::{Layers, TCP, be16};
+use super::layers::{Layers, TCP};
+use crate::headers::be16;
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum IP packet size on Ethernet, in bytes.

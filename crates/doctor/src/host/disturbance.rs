@@ -2,6 +2,7 @@
 //! Interference with a worker's CPU: other programs, IRQ balancing, the hypervisor, CPU quotas.
 
 use super::{Host, counted};
+use linerate_machine::cpu_time::CpuTimes;
 use linerate_machine::groups;
 use linerate_record::doctor::{Observation, Section};
 
@@ -72,12 +73,8 @@ const MUCH_STEAL: f64 = 0.01;
 /// Checks the fraction of steal time since boot. Returns no observation on bare metal.
 fn steal(host: &Host) -> Option<Observation> {
     host.platform.hypervisor.as_ref()?;
-    let stat = host.root.text("proc/stat")?;
-    let times = stat.lines().next()?.strip_prefix("cpu ")?;
-    let times: Vec<f64> = times.split_whitespace().filter_map(|t| t.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; the guest times that follow are included in
-    // the first two.
-    let share = times.get(7)? / times[..8].iter().sum::<f64>().max(1.0);
+    let times = CpuTimes::parse(&host.root.text("proc/stat")?).all?;
+    let share = times.stolen? as f64 / times.total().max(1) as f64;
     let value = format!("{:.1} %", share * 100.0);
     Some(match share > MUCH_STEAL {
         true => DATA_PLANE.advice(

@@ -4,7 +4,7 @@
 
 use super::Row;
 use crate::CannotWrite;
-use linerate_record::answers::AnswersReport;
+use linerate_record::answers::{AnswersReport, Evidence};
 use linerate_record::budget::BudgetReport;
 use linerate_record::doctor::DoctorReport;
 use linerate_record::kernels::{KernelsReport, State, Timing};
@@ -177,6 +177,16 @@ fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
     for finding in &report.findings {
         rows.push(row("", finding.cause.name(), "gain_percent", &finding.gain.percent));
     }
+    for remark in &report.remarks {
+        let figures = remark.evidence.iter().map(|one| (&one.name, figure_of(one)));
+        rows.extend(figures.map(|(name, figure)| row("", remark.id.name(), name, &figure)));
+    }
+}
+
+/// Returns a remark's evidence as a figure. The number of samples behind it is not recorded.
+fn figure_of(evidence: &Evidence) -> Figure {
+    let Evidence { value, unit, source, low, high, .. } = evidence;
+    Figure { low: *low, high: *high, ..Figure::exact(unit, *value, Tier::Sw, source) }
 }
 
 fn of_stream(report: &StreamReport, rows: &mut Vec<Row>) {

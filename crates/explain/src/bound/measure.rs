@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures that rules refer to: measures in the record, and measures derived from them.
 
-use super::rules::rules;
+use crate::rule::filled;
 use linerate_record::Tier;
 use linerate_record::answers::Evidence;
 use linerate_record::profile::{
@@ -140,14 +140,10 @@ impl Measure {
 
     /// Returns the measure as evidence for a finding.
     pub(super) fn evidence(self, subject: &Subject<'_>, source: &str) -> Option<Evidence> {
-        let value = self.of(subject)?.value;
+        let estimate = self.of(subject)?;
         let tier = self.tier(subject).map_or("", Tier::name);
-        Some(Evidence {
-            name: self.title().to_owned(),
-            value,
-            unit: self.unit().to_owned(),
-            source: format!("{tier}; threshold: {source}"),
-        })
+        let source = format!("{tier}; threshold: {source}");
+        Some(Evidence::of(self.title(), estimate, self.unit(), &source))
     }
 
     fn title(self) -> &'static str {
@@ -219,15 +215,7 @@ const NAMES: [(&str, Measure); 24] = [
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill(text: &str, subject: &Subject<'_>) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, behind)) = after.split_once('}') else { break };
-        filled.push_str(before);
-        filled.push_str(&value(name, subject).unwrap_or_else(|| "-".to_owned()));
-        rest = behind;
-    }
-    filled + rest
+    filled(text, |name| value(name, subject))
 }
 
 fn value(name: &str, subject: &Subject<'_>) -> Option<String> {
@@ -286,17 +274,22 @@ pub(super) fn summary(subject: &Subject<'_>) -> String {
     shares.iter().take(3).map(part).collect::<Vec<String>>().join(", ")
 }
 
-/// Returns the placeholders in rule texts that match no known measure, for testing the rule table.
-pub fn unknown_names() -> Vec<String> {
-    let texts = rules()
-        .flat_map(|rule| [rule.sentence, rule.wrong_if, rule.next, rule.suspicion, rule.measure]);
-    let names = texts.flat_map(|text| {
-        let parts = text.split('{').skip(1);
-        parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name)
-    });
-    let is_known = |name: &&str| {
-        ["subject", "longest", "cached", "readers"].contains(name)
-            || NAMES.iter().any(|(known, _)| known == name)
-    };
-    names.filter(|name| !is_known(name)).map(str::to_owned).collect()
+#[cfg(test)]
+mod tests {
+    use super::super::rules::rules;
+    use super::*;
+    use crate::rule::names;
+
+    #[test]
+    fn every_placeholder_has_a_value() {
+        let others = ["subject", "longest", "cached", "readers"];
+        let is_known =
+            |name| others.contains(&name) || NAMES.iter().any(|(known, _)| *known == name);
+        for rule in rules() {
+            let texts = [rule.sentence, rule.wrong_if, rule.next, rule.suspicion, rule.measure];
+            for name in texts.into_iter().flat_map(names) {
+                assert!(is_known(name), "{{{name}}} in {rule:?}");
+            }
+        }
+    }
 }

@@ -3,19 +3,11 @@
 //! the result that would disprove it.
 
 use super::Measure;
-use crate::why::rules::Bound;
+use crate::rule::{self, at_least, at_most};
 use linerate_record::profile::{BoundBy, BoundMeasure as M};
 
 /// A condition in a rule.
-#[derive(Clone, Copy, Debug)]
-pub struct Condition {
-    /// The quantity.
-    pub measure: Measure,
-    /// Its threshold.
-    pub bound: Bound,
-    /// Source of the threshold.
-    pub source: &'static str,
-}
+pub type Condition = rule::Condition<Measure>;
 
 /// A rule. Its texts contain placeholders in braces, which `measure` replaces.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +36,6 @@ pub struct Rule {
     pub suspicion: &'static str,
     /// Measurement to suggest if the evidence is incomplete; shows whether the rule holds.
     pub measure: &'static str,
-}
-
-const fn at_least(measure: Measure, least: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtLeast(least), source }
-}
-
-const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtMost(most), source }
 }
 
 const MOST: &str = "most of the time";

@@ -5,6 +5,7 @@ use super::Inquiry;
 use crate::budget::{self, line_of};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
+use linerate_record::stats::Estimate;
 use linerate_record::strands::StrandsReport;
 use linerate_record::{Body, Figure};
 
@@ -27,17 +28,13 @@ pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
 
 /// Quotes a figure as evidence; `None` if it has no value.
 pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence> {
-    Some(Evidence {
-        name: name.into(),
-        value: figure.as_number()?,
-        unit: figure.unit.clone(),
-        source: format!("tier {}", figure.tier.name()),
-    })
+    let source = format!("tier {}", figure.tier.name());
+    Some(Evidence::of(&name.into(), figure.estimate()?, &figure.unit, &source))
 }
 
 /// Creates evidence from a value in the record or derived from it.
 pub(super) fn plain(name: impl Into<String>, value: f64, unit: &str, source: &str) -> Evidence {
-    Evidence { name: name.into(), value, unit: unit.to_owned(), source: source.to_owned() }
+    Evidence::of(&name.into(), Estimate::exactly(value), unit, source)
 }
 
 /// Returns the path's packet rate in packets per second, with evidence; `None` if the record has no

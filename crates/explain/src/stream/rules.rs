@@ -4,11 +4,11 @@
 pub use super::rule::{Condition, Rule};
 
 use super::measure::{DELIVERED, Measure as M};
-use super::rule::{at_least, at_most};
 use super::shared::{
     ALL_STOPS, BOUND, BY_BUFFER, DELIVERS, FULL, IDLE, LOST, PAUSED, RATE, STOPS, STOPS_AND_COSTS,
     TICKS, TURNS, UNSHAPED, WINDOW,
 };
+use crate::rule::{at_least, at_most};
 use linerate_record::why::Cause;
 
 /// All rules.

@@ -2,10 +2,12 @@
 //! Fills in the placeholders in rule texts, and states whether checksums were computed.
 
 use super::measure::{Facts, Measure};
+use crate::rule::filled;
 use linerate_record::stream::{StreamPathKind, StreamReport, StreamSide};
 use linerate_record::units::{BitsPerSecond, memory_size, three_digits};
 
 /// Placeholders that a text may contain.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "gbps",
     "sender_cpu",
@@ -49,15 +51,7 @@ pub(super) const NAMES: &[&str] = &[
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill(text: &str, facts: &Facts<'_>) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, behind)) = after.split_once('}') else { break };
-        filled.push_str(before);
-        filled.push_str(&value(name, facts).unwrap_or_else(|| "-".to_owned()));
-        rest = behind;
-    }
-    filled + rest
+    filled(text, |name| value(name, facts))
 }
 
 /// Describes the limit with this keyword.

@@ -2,7 +2,7 @@
 //! CPU time of garbage collectors: dedicated threads of the runtime (Java, .NET), and functions
 //! that run in any thread (Go, V8).
 
-use super::facts::{Facts, sampled};
+use super::facts::{Facts, sampled, share as shared};
 use super::functions::Group;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{ThreadActivity, ThreadState};
@@ -48,4 +48,22 @@ pub(super) fn share(facts: &Facts<'_>) -> Option<Estimate> {
 /// Returns the CPU time of the garbage collector, in CPUs; `None` as for [`share`].
 pub(super) fn cpus(facts: &Facts<'_>) -> Option<Estimate> {
     share(facts).map(|share| share.scale(facts.used_cpus()))
+}
+
+/// Returns the fraction of time in which either the busiest thread of the program needs a CPU, or
+/// the collector runs while that thread sleeps until it may go on; 0 if the thread seldom sleeps
+/// while the collector runs. `None` without the collector's threads.
+pub(super) fn alternation(facts: &Facts<'_>) -> Option<Estimate> {
+    /// Minimum time asleep on a futex, relative to the time in which the collector runs.
+    const ASLEEP: f64 = 0.7;
+    let threads = &facts.observation.threads;
+    let (collectors, others): (Vec<_>, Vec<_>) = threads.iter().partition(|one| is_collector(one));
+    let on_cpu = collectors.iter().map(|one| one.share_of(ThreadState::is_on_cpu));
+    // The threads of a parallel collector run at the same time.
+    let collects = on_cpu.reduce(f64::max)?;
+    let worker = others.into_iter().max_by(|a, b| a.demand().total_cmp(&b.demand()))?;
+    let in_futex = worker.asleep_on.iter().filter(|sleep| sleep.on == "futex");
+    let waits: f64 = in_futex.map(|sleep| sleep.share).sum();
+    let alternates = waits >= ASLEEP * collects;
+    Some(shared(if alternates { worker.demand() + collects } else { 0.0 }))
 }

@@ -296,6 +296,14 @@ impl<'a> Facts<'a> {
             && !is_dpdk
     }
 
+    /// Returns whether the program receives packets only before the kernel's protocols: packet
+    /// sockets get a copy, and AF_XDP sockets the original, of packets that firewalls drop.
+    pub(super) fn receives_before_ip(&self) -> bool {
+        let sockets = &self.observation.sockets;
+        let is_before = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
+        !sockets.is_empty() && sockets.iter().all(|socket| is_before(socket.kind))
+    }
+
     /// Returns whether a thread has enough samples for the shares of its functions.
     pub(super) fn has_enough_samples(&self, thread: &ThreadActivity) -> bool {
         thread.samples >= SAMPLES_MIN

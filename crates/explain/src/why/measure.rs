@@ -169,6 +169,9 @@ pub enum Measure {
     /// Share of the program's own threads in the CPU time used by others while the thread waited
     /// for a CPU; 0 if another CPU has room for them.
     OwnInstead,
+    /// Share of the kernel's softirq threads in the CPU time of all threads that ran while a thread
+    /// waited for its CPU; 0 if it is not known what ran there.
+    SoftirqsInstead,
     /// Fraction of the bytes through a queueing discipline that the program sent.
     OwnTraffic,
     /// Fraction of an interface's packets that its tc filters dropped.
@@ -336,6 +339,9 @@ pub enum Measure {
     GarbageShare,
     /// CPU time of the garbage collector, in CPUs.
     GarbageCpus,
+    /// Fraction of time in which either the busiest thread needs a CPU or the garbage collector
+    /// runs while it sleeps.
+    WorkOrGarbage,
     /// Fraction of readings in which a request had been waiting for 4 ms or longer.
     LateReplies,
     /// Time asleep in writes to pipes and Unix domain sockets, which wait for the reader.

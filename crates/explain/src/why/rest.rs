@@ -11,7 +11,7 @@ mod link;
 mod nothing;
 mod own_work;
 mod polls;
-pub(super) mod remarks;
+mod remarks;
 mod varied;
 
 use super::doubts::{self, Doubt};

@@ -15,9 +15,12 @@ pub(super) use cpu::{SHORT_US, TURNS, VISIBLE};
 pub(super) use loss::OWN;
 pub(super) use sleeps::BACKGROUND;
 
+pub use crate::rule::{Bound, Verdict};
+
 use super::facts::{Facts, Subject};
 use super::gain::GainModel;
 use super::measure::Measure;
+use crate::rule::{self, at_least, at_most};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
@@ -48,48 +51,8 @@ pub enum Scope {
     Quotas,
 }
 
-/// Threshold of a condition, and the side on which a measure's entire interval must lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// At or above.
-    AtLeast(f64),
-    /// At or below.
-    AtMost(f64),
-}
-
 /// A condition in a rule.
-#[derive(Clone, Copy, Debug)]
-pub struct Condition {
-    /// The quantity.
-    pub measure: Measure,
-    /// Threshold, and the side on which the interval must lie.
-    pub bound: Bound,
-    /// Source of the threshold.
-    pub source: &'static str,
-}
-
-/// Result of evaluating a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The entire interval is on the required side.
-    Holds,
-    /// At least part of the interval is on the other side.
-    Fails,
-    /// The measure could not be read.
-    Unread,
-}
-
-impl Bound {
-    /// Compares a measured value with the threshold; `None` means that it could not be read.
-    pub fn verdict(self, measured: Option<Estimate>) -> Verdict {
-        let Some(Estimate { low, high, .. }) = measured else { return Verdict::Unread };
-        let holds = match self {
-            Self::AtLeast(least) => low >= least,
-            Self::AtMost(most) => high <= most,
-        };
-        if holds { Verdict::Holds } else { Verdict::Fails }
-    }
-}
+pub type Condition = rule::Condition<Measure>;
 
 impl Condition {
     /// Evaluates the condition for a subject.
@@ -109,16 +72,6 @@ impl Condition {
         let value = self.measure.of(facts, subject).map(|one| Estimate::exactly(one.value));
         self.bound.verdict(value) == Verdict::Holds
     }
-}
-
-/// Creates a condition that holds if the entire interval is at or above `least`.
-const fn at_least(measure: Measure, least: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtLeast(least), source }
-}
-
-/// Creates a condition that holds if the entire interval is at or below `most`.
-const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition {
-    Condition { measure, bound: Bound::AtMost(most), source }
 }
 
 /// What limits a program once a cause is removed, in a few words.

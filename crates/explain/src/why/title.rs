@@ -64,6 +64,10 @@ impl Measure {
             }
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
+            Self::WorkOrGarbage => (
+                "time in which the busiest thread works, or sleeps while the garbage collector runs",
+                "ratio",
+            ),
             Self::LateReplies => {
                 ("readings in which a request had been waiting for 4 ms or longer", "ratio")
             }
@@ -108,6 +112,10 @@ impl Measure {
             Self::OwnInstead => {
                 ("CPU time of the program's own threads / of all threads that ran instead", "ratio")
             }
+            Self::SoftirqsInstead => (
+                "CPU time of ksoftirqd and napi threads / of all threads that ran instead",
+                "ratio",
+            ),
             Self::ChildrenCpus => ("CPU time of child processes that ended", "CPUs"),
             Self::ChildrenShare => {
                 ("CPU time of child processes that ended / CPU time including them", "ratio")

@@ -23,6 +23,7 @@ use super::locks;
 use super::measure::{Measure as M, fullest, stopped_by_peer};
 use super::requests;
 use super::waits::{self, Wait, longest_in};
+use crate::rule::filled;
 use linerate_record::stats::Estimate;
 use linerate_record::units::{BitsPerSecond, grouped, three_digits};
 use linerate_record::why::{InterfaceCounts, QdiscCounts, ThreadActivity};
@@ -30,18 +31,11 @@ pub(super) use losses::conntrack_fix;
 
 /// Returns `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, behind)) = after.split_once('}') else { break };
-        filled.push_str(before);
-        filled.push_str(&value(name, facts, subject).unwrap_or_else(|| "-".to_owned()));
-        rest = behind;
-    }
-    filled + rest
+    filled(text, |name| value(name, facts, subject))
 }
 
 /// Placeholders that a text may contain.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "program",
     "as_root",
@@ -456,6 +450,7 @@ fn shares_named(name: &str) -> Option<(M, Shown)> {
 }
 
 /// Returns whether a placeholder with this name exists.
+#[cfg(test)]
 pub(super) fn is_known(name: &str) -> bool {
     let lists = [
         NAMES,

@@ -25,7 +25,7 @@ pub fn explain_run(
     finding: &Finding,
     provenance: &Provenance,
 ) -> Vec<WhyFinding> {
-    let mut findings = explain(&observe(report, provenance));
+    let mut findings = explain(&observe(report, provenance)).findings;
     // These rules are for programs whose internals are unknown; the profile is more precise.
     findings.retain(|finding| finding.cause.is_removable());
     let from_profile = of_profile(finding);
@@ -105,6 +105,8 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
+        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What findings tell the user to do, and which limit comes next.
 
+use crate::example::explain;
 use crate::example::{cpu, in_kernel, observation, privileged, share, thread};
 use crate::seeds::{
     cpu_contention, no_segmentation, ring_overflow, short_interruptions, single_thread,
     socket_buffer,
 };
-use linerate_explain::why::{Facts, Measure, Subject, explain};
+use linerate_explain::why::{Facts, Measure, Subject};
 use linerate_record::why::Cause::{self, CannotTell, CpuContention, NoSegmentation, SlowReceiver};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{Observation, RanInstead, WhyFinding};

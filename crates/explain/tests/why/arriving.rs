@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets that reach the machine, but not the program.
 
+use crate::example::explain;
 use crate::example::{observation, packets, socket, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, User};
 use linerate_record::why::{Observation, SleepTime, SocketKind, WhyFinding};

@@ -3,11 +3,11 @@
 //! polls that return at once, and datagrams that a program is too slow for.
 
 use crate::doubts::assert_doubt;
+use crate::example::explain;
 use crate::example::{
     client, cpu, functions, interface, observation, packets, requests, socket, thread,
 };
 use crate::seeds::{protocols, socket_buffer};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     ChildProcesses, NothingWrong, SocketBuffer, TimerSleep, WaitingForPeer,
 };

@@ -3,9 +3,9 @@
 //! threads that end at once, and segments or windows that are smaller than need be. The numbers are
 //! those of servers that were made slow in these ways.
 
+use crate::example::explain;
 use crate::example::{cpu, functions, interface, observation, packets, privileged, socket, thread};
 use crate::seeds::protocols;
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     BriefThreads, CongestionWindow, ConnectionSetup, InterruptLoad, KernelOverhead, PageFaults,
     ProcessingCost, SmallSegments, SystemCalls,

@@ -3,9 +3,9 @@
 //! are those of python's http.server and of `socat TCP-LISTEN:PORT,fork EXEC:COMMAND` under `ab`
 //! without -k, except for the idle time of the CPUs.
 
+use crate::example::explain;
 use crate::example::{ELAPSED_S, cpu, functions, observation, packets, socket, thread};
 use crate::seeds::{handshakes, protocols};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     self, CannotTell, ChildProcesses, ConnectionSetup, CpuContention, NothingWrong, PageFaults,
     SingleThread, SocketBuffer, ThunderingHerd,

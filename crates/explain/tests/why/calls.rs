@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that send datagrams and frames, one by one or in batches.
 
+use crate::example::explain;
 use crate::example::observation;
 use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, socket, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause;
 use linerate_record::why::ThreadState::{Kernel, User, Waiting};
 use linerate_record::why::{InterfaceCounts, KernelEvent, Observation, SocketKind, ThreadActivity};

@@ -2,12 +2,12 @@
 //! Causes that stall a connection: evidence that distinguishes each from similar ones.
 
 use crate::calls::system_calls_of_write;
+use crate::example::explain;
 use crate::example::{
     cpu, functions, in_kernel, observation, packets, privileged, requests, sender, socket, thread,
 };
 use crate::seeds::software_crypto;
 use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket_buffer};
-use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{
     self, AcceptQueue, CannotTell, NagleDelay, NothingWrong, PathBandwidth, RateLimiter,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs with nothing wrong, and limits that are not their fault.
 
+use crate::example::explain;
 use crate::example::{
     ELAPSED_S, cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd,
     thread,
 };
 use crate::seeds::{Case, cpu_quota, protocols, rate_limiter, single_thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

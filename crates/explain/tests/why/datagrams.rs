@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDP over IPv6, which the kernel counts separately: most datagrams of a server on both.
 
+use crate::example::explain;
 use crate::example::{dropped, observation, packets, socket, thread};
 use crate::seeds::{protocols, socket_buffer};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     BadChecksum, CannotTell, NothingWrong, SocketBuffer, WaitingForPeer,
 };

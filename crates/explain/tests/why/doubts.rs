@@ -2,10 +2,10 @@
 //! Programs that have idle time but are held up nevertheless, so they must not be reported as
 //! "nothing is wrong".
 
+use crate::example::explain;
 use crate::example::{
     cpu, dropped, features, interface, observation, packets, privileged, qdisc, socket, thread,
 };
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong, SocketBuffer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

@@ -2,12 +2,12 @@
 //! Causes outside the threads that were watched: in another network namespace, in the neighbour
 //! table, at another socket on the same port; and threads that only seem to be the cause.
 
+use crate::example::explain;
 use crate::example::{
     cpu, dropped, functions, interface, observation, packets, privileged, requests, share, socket,
     thread,
 };
 use crate::seeds::{cpu_contention, protocols};
-use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, User, Waiting};

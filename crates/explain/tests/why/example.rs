@@ -6,7 +6,7 @@ use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
     CpuCounts, FunctionTime, InterfaceCounts, KernelEvent, Observation, PacketCount, ProgramCounts,
     QdiscCounts, RequestCounts, SocketCounts, SocketKind, TcpCounts, ThreadActivity, ThreadState,
-    ThreadTime, Unread, Watched,
+    ThreadTime, Unread, Watched, WhyFinding,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
@@ -101,6 +101,8 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
+        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,
@@ -294,4 +296,9 @@ pub(crate) fn in_kernel(kernel: f64) -> ThreadActivity {
         thread("iperf3", 100, &[(User, 0.98 - kernel), (Kernel, kernel), (Waiting, 0.02)]);
     thread.samples = 2000;
     thread
+}
+
+/// Returns the findings on an observation.
+pub(crate) fn explain(observation: &Observation) -> Vec<WhyFinding> {
+    linerate_explain::why::explain(observation).findings
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many flows a single thread could share with others.
 
+use crate::example::explain;
 use crate::example::{cpu, socket, thread};
 use crate::seeds::single_thread;
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, SingleThread};
 use linerate_record::why::ThreadState::{Kernel, User, Waiting};
 use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts, WhyFinding};

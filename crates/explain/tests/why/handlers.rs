@@ -2,9 +2,9 @@
 //! Requests that are pending while the threads that handle them sleep, but not for input.
 
 use crate::doubts::assert_doubt;
+use crate::example::explain;
 use crate::example::{client, cpu, functions, observation, packets, requests, socket, thread};
 use crate::seeds::protocols;
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, NothingWrong};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

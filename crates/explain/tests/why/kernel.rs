@@ -3,9 +3,9 @@
 
 use crate::calls::system_calls;
 use crate::doubts::server;
+use crate::example::explain;
 use crate::example::{cpu, functions, observation, packets, privileged, socket, thread};
 use crate::seeds::{protocols, user_lock};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, SystemCalls, UserLock};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketKind, TcpCounts, WhyFinding};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that wait for a mutex whose holder is known.
 
+use crate::example::explain;
 use crate::example::{observation, share, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{Observation, SleepTime, ThreadActivity, ThreadTime, WhyFinding};

@@ -29,6 +29,7 @@ mod parts;
 mod properties;
 mod queues;
 mod refused;
+mod remarks;
 mod runtimes;
 mod seeds;
 mod segments;

@@ -2,9 +2,9 @@
 //! Causes that only addresses of sampled accesses distinguish: cache lines shared by threads,
 //! memory beyond the cache, and similar cases.
 
+use crate::example::explain;
 use crate::example::{functions, observation, poller, share, testpmd, thread};
 use crate::seeds::{cache_misses, page_faults};
-use linerate_explain::why::explain;
 use linerate_record::stats::Estimate;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, User, Waiting};

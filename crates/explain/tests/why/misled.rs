@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs whose symptoms are those of another cause.
 
+use crate::example::explain;
 use crate::example::{cpu, interface, observation, packets, socket, thread};
 use crate::seeds::{
     connection_setup, cpu_contention, interrupt_load, receive_window, single_thread, socket_buffer,
 };
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections and sockets that last for one request, of which the readings show few.
 
+use crate::example::explain;
 use crate::example::{cpu, observation, packets, requests, socket, thread};
 use crate::seeds::{protocols, socket_buffer};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traffic of other programs on the same machine, which has causes of its own.
 
+use crate::example::explain;
 use crate::example::{cpu, features, interface, observation, packets, privileged, thread};
 use crate::seeds::{
     backlog_overflow, firewall_rules_on_a_cpu, napi_budget, no_segmentation, one_receive_cpu,
     software_checksum,
 };
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, User};
 use linerate_record::why::{CpuCounts, InterfaceCounts, Observation, Unread, WhyFinding};

@@ -2,9 +2,9 @@
 //! What concerns one of many connections, one process of a server, or another program.
 
 use crate::doubts::{assert_doubt, server};
+use crate::example::explain;
 use crate::example::{client, interface, observation, packets, requests, sender, socket, thread};
 use crate::seeds::{protocols, socket_buffer};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
     CannotTell, NagleDelay, NothingWrong, PathBandwidth, SlowReceiver, SocketBuffer,
     WaitingForStorage,

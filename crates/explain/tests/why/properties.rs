@@ -4,7 +4,7 @@
 use crate::controls::CONTROLS;
 use crate::seeds::SEEDS;
 use linerate_explain::why::rules::{Verdict, rules, subjects};
-use linerate_explain::why::{Facts, explain};
+use linerate_explain::why::{Diagnosis, Facts, explain};
 use linerate_record::why::{Cause, Observation, WhyReport};
 use linerate_record::{Body, Provenance, Record};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn all() -> Vec<Observation> {
 }
 
 fn cause(observation: &Observation) -> Cause {
-    explain(observation)[0].cause
+    explain(observation).findings[0].cause
 }
 
 /// Returns whether a rule for the cause has all of its evidence, whole intervals included.
@@ -118,7 +118,7 @@ proptest! {
     ) {
         let all = all();
         let seen = taken.into_iter().fold(all[which % all.len()].clone(), without);
-        let findings = explain(&seen);
+        let findings = explain(&seen).findings;
         prop_assert!(!findings.is_empty());
         for finding in findings.iter().filter(|finding| finding.cause.is_removable()) {
             prop_assert!(has_evidence(&seen, finding.cause), "{:?}", finding.cause);
@@ -144,7 +144,7 @@ proptest! {
         let at = turned % other.sockets.len().max(1);
         other.sockets.rotate_left(at);
         let words = |seen: &Observation| {
-            let findings = explain(seen);
+            let findings = explain(seen).findings;
             findings.iter().map(|f| (f.cause, f.sentence.clone())).collect::<Vec<_>>()
         };
         prop_assert_eq!(words(&other), words(&seen));
@@ -154,14 +154,14 @@ proptest! {
 #[test]
 fn every_answer_is_a_record() {
     for observation in all() {
-        let findings = explain(&observation);
+        let Diagnosis { findings, remarks } = explain(&observation);
         for finding in &findings {
             assert!(!finding.sentence.contains(['{', '}']), "{}", finding.sentence);
             let gain = &finding.gain.percent;
             let ends = gain.low.zip(gain.high);
             assert!(ends.is_none_or(|(low, high)| low <= high && low >= 0.0), "{gain:?}");
         }
-        let body = Body::Why(Box::new(WhyReport { observation, findings }));
+        let body = Body::Why(Box::new(WhyReport { observation, findings, remarks }));
         let record = Record { provenance: Provenance::default(), body };
         let json = record.to_json_pretty().expect("all numbers are finite");
         assert_eq!(Record::from_json(&json).expect("it reads its own"), record);

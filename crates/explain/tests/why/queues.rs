@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that sleep while work is queued for them.
 
+use crate::example::explain;
 use crate::example::{cpu, functions, interface, observation, packets, privileged, socket, thread};
-use linerate_explain::why::{Facts, Measure, Subject, explain};
+use linerate_explain::why::{Facts, Measure, Subject};
 use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

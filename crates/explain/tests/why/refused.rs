@@ -2,9 +2,9 @@
 //! Packets and connections that the program should have got, and that something else refused,
 //! closed or received.
 
+use crate::example::explain;
 use crate::example::{observation, packets, privileged, socket, thread};
 use crate::seeds::protocols;
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, NothingWrong};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{
@@ -135,38 +135,4 @@ fn a_deferred_accept_is_no_loss_on_the_way() {
     let deferred = first(&seen);
     assert_eq!(deferred.cause, CannotTell, "{}", deferred.sentence);
     assert!(deferred.sentence.contains("the ends of 160 handshakes"), "{}", deferred.sentence);
-}
-
-#[test]
-fn circumstances_are_remarked_on() {
-    let mut seen = udp_server(0.06);
-    seen.packets = packets(54_803, 0);
-    seen.packets.as_mut().unwrap().counter = PacketCount::DATAGRAMS.to_owned();
-    seen.protocols = protocols(&[("Udp.InDatagrams", 27_400), ("Udp.OutDatagrams", 27_400)]);
-    let plain = first(&seen).sentence;
-    let remark = |seen: &Observation| first(seen).sentence.replace(&plain, "");
-    assert_eq!(remark(&seen), "");
-    // A profiler interrupts all CPUs alike; the timers of a program do not.
-    seen.cpus[0].hardware_interrupts.insert("LOC".to_owned(), 76_000);
-    seen.cpus[1].hardware_interrupts.insert("LOC".to_owned(), 52_000);
-    assert_eq!(remark(&seen), "");
-    seen.cpus[1].hardware_interrupts.insert("LOC".to_owned(), 75_000);
-    assert!(remark(&seen).contains("timer interrupts per second"), "{}", remark(&seen));
-    seen.cpus[1].hardware_interrupts.clear();
-    // 7.5 us per packet, or 1.5 us.
-    (seen.cpus[1].interrupts, seen.cpus[1].backlog_processed) = (0.55, 366_000);
-    assert!(remark(&seen).contains("CPU 1 spends 7.51 us per packet"), "{}", remark(&seen));
-    seen.protocols.insert("Tcp.InSegs".to_owned(), 60_000);
-    assert_eq!(remark(&seen), "", "segments in batches");
-    seen.protocols.remove("Tcp.InSegs");
-    seen.cpus[1].backlog_processed = 1_830_000;
-    assert_eq!(remark(&seen), "");
-    // Connections that wait for the program.
-    let mut listening = socket(SocketKind::TcpListen, "0.0.0.0:80", None);
-    (listening.receive_queue_share, listening.receive_queue_mean) = (Some(1.0), 5.0);
-    seen.sockets.push(listening);
-    let sentence = first(&seen).sentence;
-    assert!(sentence.contains("accept queue of 0.0.0.0:80 (5 on average)"), "{sentence}");
-    seen.watched.name = "memcheck-amd64-".to_owned();
-    assert!(first(&seen).sentence.contains("runs under Valgrind"));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs whose runtime affects the result: garbage collectors, busy-polling, interpreter locks.
 
+use crate::example::explain;
 use crate::example::{cpu, observation, packets, socket, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{
@@ -81,6 +81,28 @@ fn a_collector_that_delays_replies_is_named() {
     assert_ne!(first(&at_server).cause, GarbageCollection);
     seen.requests = late(0.0);
     assert_ne!(first(&seen).cause, GarbageCollection);
+}
+
+#[test]
+fn a_collector_that_stops_the_program_is_named_although_a_cpu_is_idle() {
+    let mut java = worker("java", 101, 0.6, &[]);
+    java.asleep_on[0].on = "futex".to_owned();
+    let collector = worker("VM Thread", 102, 0.36, &[]);
+    let mut seen = observation(vec![java, collector]);
+    seen.cpus = vec![cpu(0, 0.6, 0.0, 0.0), cpu(1, 0.36, 0.0, 0.0)];
+    seen.packets = packets(4000, 400_000);
+    let finding = first(&seen);
+    assert_eq!(finding.cause, GarbageCollection, "{}", finding.sentence);
+    assert!(finding.sentence.contains("stops the program"), "{}", finding.sentence);
+    let gain = finding.gain.percent;
+    assert!(gain.low < Some(20.0) && gain.high > Some(53.0), "{gain:?}");
+    // The program waits for requests while the collector runs, or longer than it runs.
+    let mut concurrent = seen.clone();
+    concurrent.threads[0].asleep_on[0].on = "epoll_wait".to_owned();
+    assert_ne!(first(&concurrent).cause, GarbageCollection);
+    seen.threads[0] = worker("java", 101, 0.4, &[]);
+    seen.threads[0].asleep_on[0].on = "futex".to_owned();
+    assert_ne!(first(&seen).cause, GarbageCollection, "{}", first(&seen).sentence);
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::calls::{
     frames_in_batches, frames_one_by_one, system_calls, system_calls_of_write,
     system_calls_unprivileged,
 };
+use crate::example::explain;
 use crate::example::{
     ELAPSED_S, absent, cpu, features, functions, in_kernel, interface, observation, packets,
     poller, privileged, qdisc, requests, sender, share, socket, testpmd, thread,
 };
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, Throttled, User, Waiting};
 use linerate_record::why::{

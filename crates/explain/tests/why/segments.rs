@@ -3,8 +3,8 @@
 //! and those of others.
 
 use crate::doubts::{assert_doubt, server};
+use crate::example::explain;
 use crate::example::{client, requests, sender, socket};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{NothingWrong, TcpLoss};
 use linerate_record::why::ledger::{Whose, ledger};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, Unread};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs with connections to other servers: which of them wait for replies.
 
+use crate::example::explain;
 use crate::example::{observation, packets, requests, socket, thread};
 use crate::seeds::{protocols, waiting_for_peer};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, NothingWrong, WaitingForPeer};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A server and its client on the same CPU, waking each other for every request.
 
+use crate::example::explain;
 use crate::example::{cpu, observation, packets, privileged, sender, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, CpuContention};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{Observation, RanInstead, SocketCounts, TcpCounts};

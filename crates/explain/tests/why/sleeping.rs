@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that sleep most of the time. Whether anything is wrong depends on what they wait for.
 
+use crate::example::explain;
 use crate::example::{observation, packets, socket, thread};
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};

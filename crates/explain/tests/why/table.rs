@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rule table is complete and consistent.
 
+use linerate_explain::why::remarks::{RemarkRule, remark_rules};
 use linerate_explain::why::rules::{Bound, Condition, Rule, rules};
-use linerate_explain::why::unknown_names;
 use linerate_record::why::Cause;
-
-#[test]
-fn every_name_in_a_text_has_a_value() {
-    assert_eq!(unknown_names(), Vec::<String>::new());
-}
 
 #[test]
 fn every_removable_cause_has_a_rule() {
@@ -50,19 +45,22 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands/why
 /// Marks at the beginning and end of the list of rules on the page.
 const MARKS: (&str, &str) = ("<!-- rules -->\n", "<!-- end -->");
 
-fn threshold(condition: &Condition) -> String {
-    let (bound, at) = match condition.bound {
-        Bound::AtLeast(at) => ("at least", at),
-        Bound::AtMost(at) => ("at most", at),
-    };
-    let (name, unit) = condition.measure.title();
-    let condition_text = match (unit, condition.bound) {
+/// The marks of the list of remarks.
+const MARKS_OF_REMARKS: (&str, &str) = ("<!-- remarks -->\n", "<!-- end of remarks -->");
+
+fn of_rule(condition: &Condition) -> String {
+    threshold(condition.measure.title(), condition.bound, condition.source)
+}
+
+fn threshold((name, unit): (&str, &str), bound: Bound, source: &str) -> String {
+    let (words, at) = bound.parts();
+    let condition_text = match (unit, bound) {
         ("1 = yes", Bound::AtLeast(_)) => format!("{name}: yes"),
         ("1 = yes", Bound::AtMost(_)) => format!("{name}: no"),
-        ("ratio", _) => format!("{name} {bound} {at}"),
-        _ => format!("{name} {bound} {at} {unit}"),
+        ("ratio", _) => format!("{name} {words} {at}"),
+        _ => format!("{name} {words} {at} {unit}"),
     };
-    format!("{condition_text} ({})", condition.source)
+    format!("{condition_text} ({source})")
 }
 
 /// Text of the page for each value that depends on the program. Texts that are printed only in
@@ -107,6 +105,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
          options once per socket",
     ),
     ("pid", "PID"),
+    ("port", "PORT"),
     ("program", "the program"),
     (
         "reassembly_fix",
@@ -135,21 +134,45 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("collector_fix", "; in Python, compare the rate after gc.freeze() first"),
 ];
 
+fn filled(text: &str) -> String {
+    let text = PLACEHOLDERS
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value));
+    assert!(!text.contains('{'), "no text for the page: {text}");
+    text
+}
+
+/// A line that lists causes; empty without any.
+fn causes(label: &str, causes: &[Cause]) -> String {
+    let names: Vec<String> = causes.iter().map(|cause| format!("`{}`", cause.name())).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("\n{label}: {}\n", names.join(", ")),
+    }
+}
+
+/// A remark: its conditions, what to try, and with which findings it is made or left out.
+fn one_remark(rule: &RemarkRule) -> String {
+    let conditions = rule.conditions.iter();
+    let conditions: String = conditions
+        .map(|one| format!("- {}\n", threshold(one.measure.title(), one.bound, one.source)))
+        .collect();
+    format!(
+        "\n### `{}`\n\nConditions:\n\n{conditions}\nTry: {}\n{}{}",
+        rule.id.name(),
+        filled(rule.next),
+        causes("Only with", rule.only_with),
+        causes("Left out with", rule.same_as)
+    )
+}
+
 /// One rule of a cause: its conditions, what to do, and the causes that explain it. `which` tells
 /// several rules of a cause apart.
 fn one_rule(rule: &Rule, which: &str) -> String {
-    let conditions = rule.conditions.iter().map(|one| format!("- {}\n", threshold(one)));
+    let conditions = rule.conditions.iter().map(|one| format!("- {}\n", of_rule(one)));
     let conditions: String = conditions.collect();
-    let fix = PLACEHOLDERS
-        .iter()
-        .fold(rule.fix.to_owned(), |fix, (name, text)| fix.replace(&format!("{{{name}}}"), text));
-    assert!(!fix.contains('{'), "no text for the page: {fix}");
-    let by: Vec<String> =
-        rule.explained_by.iter().map(|cause| format!("`{}`", cause.name())).collect();
-    let explained = match by.is_empty() {
-        true => String::new(),
-        false => format!("\nExplained by: {}\n", by.join(", ")),
-    };
+    let fix = filled(rule.fix);
+    let explained = causes("Explained by", rule.explained_by);
     format!("\nConditions{which}:\n\n{conditions}\nDo: {fix}\n{explained}")
 }
 
@@ -178,19 +201,27 @@ fn listing() -> String {
     text + "\n"
 }
 
+/// Returns the page with the current lists of rules and of remarks.
+fn with_lists(page: &str) -> String {
+    let remarks: String = remark_rules().iter().map(one_remark).collect();
+    let lists = [(MARKS, listing()), (MARKS_OF_REMARKS, remarks + "\n")];
+    lists.into_iter().fold(page.to_owned(), |page, ((begin, end), list)| {
+        let (before, rest) = page.split_once(begin).expect("a mark where the list begins");
+        let (_, after) = rest.split_once(end).expect("a mark where it ends");
+        format!("{before}{begin}{list}{end}{after}")
+    })
+}
+
 /// To update the page after an intended change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
 #[test]
 fn the_page_lists_every_rule_with_its_thresholds() {
-    let expected = listing();
     let page = std::fs::read_to_string(PAGE).expect("docs/commands/why.md");
-    let (before, rest) = page.split_once(MARKS.0).expect("a mark where the list begins");
-    let (listed, after) = rest.split_once(MARKS.1).expect("a mark where it ends");
+    let current = with_lists(&page);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let page = format!("{before}{}{expected}{}{after}", MARKS.0, MARKS.1);
-        std::fs::write(PAGE, page).expect("the page can be written");
+        std::fs::write(PAGE, current).expect("the page can be written");
         return;
     }
-    assert_eq!(listed, expected, "docs/commands/why.md is old: UPDATE_GOLDEN=1");
+    assert!(page == current, "docs/commands/why.md is old: UPDATE_GOLDEN=1");
     for cause in Cause::ALL {
         assert!(page.contains(&format!("`{}`", cause.name())), "{}", cause.name());
     }

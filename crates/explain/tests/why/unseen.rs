@@ -2,10 +2,10 @@
 //! Programs whose observation shows too little to conclude that nothing is wrong. A user who knew
 //! the causes found them.
 
+use crate::example::explain;
 use crate::example::{
     cpu, dropped, observation, packets, poller, privileged, socket, testpmd, thread,
 };
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
 use linerate_record::why::{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that wait for a CPU: how often, and whether something ran there in the meantime.
 
+use crate::example::explain;
 use crate::example::{cpu, observation, thread};
 use crate::seeds::cpu_contention;
-use linerate_explain::why::explain;
 use linerate_record::why::Cause::{CannotTell, CpuContention};
 use linerate_record::why::ThreadState::{Asleep, User, Waiting};
 use linerate_record::why::{Observation, RanInstead, ThreadActivity, Unread};

@@ -140,7 +140,7 @@ pub(super) fn others_datagrams(watching: &Watching) -> Unread {
     let is_root = procfs::user() == Some(0);
     let who = match is_root {
         true => "may have received some in this window",
-        false => "also have UDP sockets; only root can see whether they are idle",
+        false => "also have UDP sockets, and may have received some in this window",
     };
     let pid = watching.family.pids.first();
     Unread {

@@ -1,62 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /proc/{stat,softirqs,interrupts} and /proc/net/softnet_stat.
+//! /proc/{softirqs,interrupts} and /proc/net/softnet_stat.
 
-use super::number;
 use std::collections::BTreeMap;
-
-/// CPU time by state since boot, in USER_HZ ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTicks {
-    /// User mode, including `nice` and guests.
-    pub user: u64,
-    /// Kernel, without interrupts.
-    pub system: u64,
-    /// Idle, including I/O wait.
-    pub idle: u64,
-    /// Interrupts and softirqs.
-    pub interrupts: u64,
-    /// Steal time: the virtual CPU was ready to run, but the hypervisor ran something else.
-    pub stolen: u64,
-}
-
-impl CpuTicks {
-    /// Sum of all states.
-    pub fn total(&self) -> u64 {
-        [self.user, self.system, self.idle, self.interrupts, self.stolen].iter().sum()
-    }
-
-    /// Returns the increase since `before`. A counter that went backwards, as `idle` may, counts as
-    /// 0.
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            user: self.user.saturating_sub(before.user),
-            system: self.system.saturating_sub(before.system),
-            idle: self.idle.saturating_sub(before.idle),
-            interrupts: self.interrupts.saturating_sub(before.interrupts),
-            stolen: self.stolen.saturating_sub(before.stolen),
-        }
-    }
-}
-
-/// Parses the lines `cpu0`, `cpu1`, ... of /proc/stat, which cover online CPUs.
-pub(crate) fn parse_stat(text: &str) -> BTreeMap<u32, CpuTicks> {
-    let line = |line: &str| {
-        let mut columns = line.split_ascii_whitespace();
-        let cpu = columns.next()?.strip_prefix("cpu")?.parse().ok()?;
-        let mut next = || number(&mut columns);
-        let [user, nice, system, idle] = [next()?, next()?, next()?, next()?];
-        let [disk, hard, soft, stolen] = [(); 4].map(|()| next().unwrap_or(0));
-        let ticks = CpuTicks {
-            user: user + nice,
-            system,
-            idle: idle + disk,
-            interrupts: hard + soft,
-            stolen,
-        };
-        Some((cpu, ticks))
-    };
-    text.lines().take_while(|line| line.starts_with("cpu")).filter_map(line).collect()
-}
 
 /// A line of softnet_stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

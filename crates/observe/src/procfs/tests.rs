@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use super::cpus::{CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat};
+use super::cpus::{Softnet, parse_interrupts, parse_softirqs, parse_softnet};
 use super::net::{grown, parse_dev, parse_snmp, parse_snmp6, parse_sockets};
 use super::task::{InCall, SchedStat, Stat, Status, describe_status, parse_io_calls};
 use linerate_linux::network::InetProtocol;
@@ -66,15 +66,7 @@ fn what_a_thread_is_in() {
 }
 
 #[test]
-fn cpus_of_old_and_new_kernels() {
-    let text =
-        "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 20 30 400 5 6 7 8 0 0\ncpu2 1 2 3 4\nintr 5 cpu9 1\n";
-    let cpus = parse_stat(text);
-    let first = CpuTicks { user: 120, system: 30, idle: 405, interrupts: 13, stolen: 8 };
-    assert_eq!(cpus[&0], first);
-    assert_eq!(cpus[&2].total(), 10);
-    assert_eq!(cpus.len(), 2);
-    assert_eq!(CpuTicks::default().since(&first), CpuTicks::default());
+fn softnet_of_old_and_new_kernels() {
     // 4.19: 11 columns; 5.10: the CPU is column 13; 6.18: two more columns.
     let old = "0000002c 00000001 00000002 0 0 0 0 0 0 0 0\n0000002d 0 0 0 0 0 0 0 0 0 0\n";
     let softnet = parse_softnet(old, &[0, 2]);
@@ -160,7 +152,6 @@ proptest! {
         SchedStat::parse(&text);
         Status::parse(&text);
         InCall::parse(&text);
-        parse_stat(&text);
         parse_softnet(&text, &[0, 1]);
         parse_softirqs(&text, "NET_RX");
         parse_interrupts(&text);

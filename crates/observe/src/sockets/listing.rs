@@ -46,6 +46,21 @@ impl Sockets {
         }
     }
 
+    /// Reads the receive queues of other programs' UDP sockets, as often as its share of a CPU
+    /// permits.
+    pub(crate) fn glance(&mut self, namespace: &Namespace) {
+        let is_wanted = self.has(SocketKind::Udp) && self.neighbours.has_any();
+        let Some(network) = namespace.network.as_ref().filter(|_| is_wanted) else { return };
+        if !self.queues.is_due() {
+            return;
+        }
+        let began = self.queues.begin();
+        if let Some((sockets, true)) = list(network, InetProtocol::Udp) {
+            self.neighbours.note_queues(&sockets);
+        }
+        self.queues.end(began);
+    }
+
     /// Adds a reading of all TCP sockets in /proc, which takes long if there are many.
     pub(super) fn take_tcp_listed(&mut self, root: &Root, namespace: &Namespace, is_start: bool) {
         let began = self.tcp_listing.begin();

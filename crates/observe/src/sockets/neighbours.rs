@@ -3,10 +3,18 @@
 //!
 //! The kernel counts datagrams per namespace. All of them can be attributed to the program if the
 //! processes that own the other sockets hardly ran, since every datagram costs CPU time.
+//!
+//! A process that receives many datagrams either is woken for each, which costs microseconds, or
+//! keeps reading while others wait in the receive queue. If no datagram waits in any of many
+//! readings, the time of a wakeup therefore bounds the number of datagrams.
+//!
+//! Only root can see which processes own other users' sockets. For others, the time of all
+//! processes whose descriptors are hidden counts.
 
 use crate::descriptors::Open;
 use crate::procfs::task::SchedStat;
-use crate::target::all_pids;
+use crate::target::{all_pids, stat_of};
+use linerate_linux::network::InetSocket;
 use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,6 +24,15 @@ const DATAGRAM_NS: u64 = 100;
 /// Datagrams of other processes are neglected if they are at most one in `FEW` of all datagrams in
 /// the namespace.
 const FEW: u64 = 100;
+/// Lower bound on the CPU time to wake up, receive one datagram, and sleep again.
+const WAKEUP_NS: u64 = 3000;
+/// Like [`FEW`], for the bound from wakeups.
+const FEW_BY_WAKEUPS: u64 = 10;
+/// Minimum number of readings of the receive queues. A process that has datagrams waiting for a
+/// fifth of the time escapes 20 readings with a probability of 1 %.
+const READINGS: u64 = 20;
+/// Maximum number of processes with hidden descriptors.
+const STRANGERS_MAX: usize = 1000;
 
 /// Maximum number of sockets that may still turn out to belong to the program.
 const UNSURE_MAX: usize = 4096;
@@ -28,6 +45,13 @@ pub(crate) struct Neighbours {
     owners: BTreeMap<u32, Owner>,
     /// Sockets whose processes are not known.
     unknown: BTreeSet<u64>,
+    /// Processes whose descriptors are hidden, and their CPU time at the start of the window in ns;
+    /// `None` if unreadable. Empty if the processes of all sockets are known.
+    strangers: BTreeMap<u32, Option<u64>>,
+    /// Number of readings of the receive queues in the window.
+    readings: u64,
+    /// Number of these in which a datagram was waiting.
+    waiting: u64,
     /// Whether there were too many descriptors to find all owners.
     is_partial: bool,
     /// Sockets that may still turn out to belong to the program, with the number of searches of the
@@ -121,16 +145,35 @@ impl Neighbours {
             if read > most {
                 break;
             }
-            let open = Open::of(root, pid).sockets;
-            read += open.len();
+            let open = Open::of(root, pid);
+            let is_program = || stat_of(root, pid).is_some_and(|it| !it.is_kernel_thread);
+            if open.is_hidden() && self.strangers.len() < STRANGERS_MAX && is_program() {
+                self.strangers.insert(pid, ran_ns(root, pid));
+            }
+            read += open.sockets.len();
             let sockets: BTreeSet<u64> =
-                open.into_iter().filter(|inode| self.inodes.contains(inode)).collect();
+                open.sockets.into_iter().filter(|inode| self.inodes.contains(inode)).collect();
             self.unknown.retain(|inode| !sockets.contains(inode));
             if !sockets.is_empty() {
                 self.owners.insert(pid, Owner { sockets, ran_ns: ran_ns(root, pid) });
             }
         }
         self.is_partial = read > most;
+        if self.unknown.is_empty() {
+            self.strangers.clear();
+        }
+    }
+
+    /// Returns whether there are other programs' sockets, whose receive queues are worth reading.
+    pub(super) fn has_any(&self) -> bool {
+        !self.inodes.is_empty()
+    }
+
+    /// Adds a reading of the receive queues of all UDP sockets in the namespace.
+    pub(super) fn note_queues(&mut self, sockets: &[InetSocket]) {
+        let mut others = sockets.iter().filter(|one| self.inodes.contains(&u64::from(one.inode)));
+        self.readings += 1;
+        self.waiting += u64::from(others.any(|one| one.receive_queue > 0));
     }
 
     /// Records a complete list of the UDP sockets in the namespace.
@@ -161,6 +204,10 @@ impl Neighbours {
         for (&pid, owner) in &mut self.owners {
             owner.ran_ns = ran_ns(root, pid);
         }
+        for (&pid, ran) in &mut self.strangers {
+            *ran = ran_ns(root, pid);
+        }
+        (self.readings, self.waiting) = (0, 0);
     }
 
     /// Returns whether nearly all of the `datagrams` that the namespace counted in the window
@@ -171,13 +218,22 @@ impl Neighbours {
         if !self.unsure.is_empty() && self.claimed == 0 {
             return false;
         }
-        let ran = self.owners.iter().map(|(&pid, owner)| {
-            // Processes that have ended may have received datagrams before.
-            ran_ns(root, pid)?.checked_sub(owner.ran_ns?)
-        });
-        let ran: Option<u64> = ran.sum();
-        let is_little = |ran: u64| ran / DATAGRAM_NS <= datagrams / FEW;
-        let is_known = self.is_begun && self.unknown.is_empty() && !self.is_partial;
+        let owners = self.owners.iter().map(|(&pid, owner)| (pid, owner.ran_ns));
+        let strangers = self.strangers.iter().map(|(&pid, &ran_ns)| (pid, ran_ns));
+        // Processes that have ended may have received datagrams before.
+        let ran = owners
+            .chain(strangers)
+            .map(|(pid, before)| ran_ns(root, pid)?.checked_sub(before?))
+            .sum::<Option<u64>>();
+        let stay_empty = self.readings >= READINGS && self.waiting == 0;
+        let is_little = |ran: u64| {
+            ran / DATAGRAM_NS <= datagrams / FEW
+                || (stay_empty && ran / WAKEUP_NS <= datagrams / FEW_BY_WAKEUPS)
+        };
+        let are_strangers_known = (1..STRANGERS_MAX).contains(&self.strangers.len());
+        let is_known = self.is_begun
+            && !self.is_partial
+            && (self.unknown.is_empty() || (are_strangers_known && stay_empty));
         self.inodes.is_empty() || (is_known && ran.is_some_and(is_little))
     }
 }
@@ -195,6 +251,8 @@ fn ran_ns(root: &Root, pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::procfs::net::parse_sockets;
+    use linerate_linux::network::InetProtocol;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
@@ -248,6 +306,57 @@ mod tests {
         assert!(neighbours.are_idle(&root, 0));
         neighbours.take(6, 1, None);
         assert!(!neighbours.are_idle(&root, 1_000_000), "a socket opened since");
+    }
+
+    /// Returns a socket with `bytes` in its receive queue.
+    fn queued(inode: u32, bytes: u32) -> InetSocket {
+        let line = format!(
+            "  sl\n 1: 0100007F:0035 00000000:0000 07 00000000:{bytes:08X} 00:00000000 00000000 0 0 \
+             {inode} 2 0 0\n"
+        );
+        let (listed, _) = parse_sockets(&line, InetProtocol::Udp)[0];
+        InetSocket::of_listed(listed)
+    }
+
+    #[test]
+    fn empty_queues_allow_for_a_neighbour_that_runs_for_something_else() {
+        let (folder, root) = root();
+        let mut neighbours = Neighbours::default();
+        neighbours.take(5, 1, None);
+        neighbours.begin(&root, 100);
+        // 3 ms are 1000 wakeups.
+        run(folder.path(), 1000 + 3_000_000);
+        assert!(!neighbours.are_idle(&root, 100_000), "not read");
+        (0..READINGS).for_each(|_| neighbours.note_queues(&[queued(5, 0), queued(6, 99)]));
+        assert!(neighbours.are_idle(&root, 10_000));
+        assert!(!neighbours.are_idle(&root, 9_000), "more than a tenth");
+        neighbours.note_queues(&[queued(5, 1)]);
+        assert!(!neighbours.are_idle(&root, 100_000), "a datagram waited");
+        neighbours.begin_window(&root);
+        assert_eq!((neighbours.readings, neighbours.waiting), (0, 0));
+    }
+
+    #[test]
+    fn the_time_of_all_hidden_processes_bounds_the_datagrams_of_sockets_without_known_owner() {
+        let (folder, root) = root();
+        let stat = |flags: u32| format!("8 (daemon) S 1 8 8 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0");
+        for (pid, flags) in [(8, 0), (9, 0x0020_0000)] {
+            let task = folder.path().join(format!("proc/{pid}/task/{pid}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("schedstat"), "500 0 1\n").unwrap();
+            let stat = stat(flags) + &" 0".repeat(40);
+            fs::write(folder.path().join(format!("proc/{pid}/stat")), stat).unwrap();
+        }
+        let mut neighbours = Neighbours::default();
+        neighbours.take(77, 1, None);
+        neighbours.begin(&root, 100);
+        assert_eq!(neighbours.strangers.keys().collect::<Vec<_>>(), [&8], "not the kernel thread");
+        assert!(!neighbours.are_idle(&root, 100_000), "not read");
+        (0..READINGS).for_each(|_| neighbours.note_queues(&[queued(77, 0)]));
+        assert!(neighbours.are_idle(&root, 100_000));
+        let schedstat = folder.path().join("proc/8/task/8/schedstat");
+        fs::write(schedstat, "300000500 0 1\n").unwrap();
+        assert!(!neighbours.are_idle(&root, 100_000), "0.3 s are enough for 100,000 wakeups");
     }
 
     #[test]

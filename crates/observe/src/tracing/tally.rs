@@ -3,10 +3,12 @@
 
 use super::format::{Field, Format};
 use crate::duty::Duty;
+use linerate_linux::errno::EINVAL;
 use linerate_linux::perf::{self, Event, OpenError, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
 use linerate_record::why::KernelEvent;
 use std::collections::BTreeMap;
+use std::ffi::CString;
 
 /// The event to count.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,17 @@ pub(super) struct Wanted {
     pub period: u64,
     /// Whether only observed threads' events are counted.
     pub is_of_watched: bool,
+    /// Restricts the events that are counted.
+    pub filter: Option<Filter>,
+}
+
+/// A filter on the fields of a tracepoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filter {
+    /// Name in reports.
+    pub name: &'static str,
+    /// Returns the expression for the kernel; empty if nothing is to be counted.
+    pub expression: fn() -> String,
 }
 
 /// A counted tracepoint.
@@ -77,6 +90,12 @@ impl Tally {
             Some(_) => sample::open(&self.request(), &sampling, target)?,
             None => perf::open(&self.request(), target, None)?,
         };
+        if let Some(filter) = self.wanted.filter {
+            let refused = |errno| OpenError { errno };
+            let text = CString::new((filter.expression)()).map_err(|_| refused(EINVAL))?;
+            let set = event.filter(&text);
+            set.map_err(|error| refused(error.raw_os_error().unwrap_or(EINVAL)))?;
+        }
         // Events are counted even without a ring.
         let ring =
             self.field.and_then(|_| Ring::map_bytes(&event, RING_BYTES, Fields::TRACEPOINT).ok());
@@ -86,6 +105,12 @@ impl Tally {
         };
         self.counted.push(Counted { tid, event, ring, events: 0, before: 0 });
         Ok(())
+    }
+
+    /// Returns whether any event is open.
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        !self.counted.is_empty()
     }
 
     /// Begins the window.
@@ -146,7 +171,8 @@ impl Tally {
             is_of_watched: self.wanted.is_of_watched,
             count,
         };
-        let mut found = vec![event(None, scaled(total, scale))];
+        let filter = self.wanted.filter.map(|filter| filter.name.to_owned());
+        let mut found = vec![event(filter, scaled(total, scale))];
         let seen: u64 = self.values.values().sum();
         let mut values: Vec<(i64, u64)> = self.values.iter().map(|(&v, &n)| (v, n)).collect();
         values.sort_by_key(|&(value, count)| (std::cmp::Reverse(count), value));

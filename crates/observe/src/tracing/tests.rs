@@ -43,6 +43,35 @@ fn the_own_thread_is_traced_where_that_is_permitted() {
     assert_eq!(calls.map(|event| event.count), own.system_calls);
 }
 
+/// Calls that fail, as those of a program that polls its socket, receive nothing.
+#[test]
+fn successful_receive_calls_are_counted() {
+    use std::net::UdpSocket;
+    let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
+    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    let is_counted =
+        tracing.tallies.iter().any(|tally| tally.wanted.filter.is_some() && tally.is_open());
+    if !is_counted {
+        return println!("SKIP: system calls cannot be traced");
+    }
+    tracing.begin();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut received = 0;
+    for turn in 0..90 {
+        if turn % 3 == 0 {
+            socket.send_to(b"x", address).unwrap();
+        }
+        received += u64::from(socket.recv(&mut [0; 4]).is_ok());
+    }
+    assert_eq!(received, 30);
+    tracing.end_slice();
+    let traced = tracing.finish(|number| number.to_string());
+    let is_it = |event: &&KernelEvent| event.filter.as_deref() == Some(KernelEvent::RECEIVED);
+    assert_eq!(traced.events.iter().find(is_it).map(|event| event.count), Some(30));
+}
+
 #[test]
 fn cpus_that_are_not_traced_are_reported() {
     assert_eq!(not_traced(MAX_CPUS), []);

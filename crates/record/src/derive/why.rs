@@ -56,7 +56,8 @@ impl Derive for WhyReport {
         ])
     }
 
-    /// Returns the threads, the CPUs, the findings and the packet ledger.
+    /// Returns the threads, the CPUs, the findings, the keywords of the remarks and the packet
+    /// ledger.
     fn lists(&self) -> Lists {
         let ledger = ledger(&self.observation);
         let rows = serde_json::to_value(&ledger.rows).unwrap_or(Value::Null);
@@ -64,6 +65,7 @@ impl Derive for WhyReport {
             ("threads", self.observation.threads.iter().map(thread).collect()),
             ("cpus", self.observation.cpus.iter().map(cpu).collect()),
             ("findings", self.findings.iter().map(finding).collect()),
+            ("remarks", self.remarks.iter().map(|remark| remark.id.name()).collect()),
             ("ledger", rows),
         ])
     }

@@ -403,6 +403,17 @@ pub struct KernelEvent {
     pub count: u64,
 }
 
+impl KernelEvent {
+    /// Filter of the tracepoint raw_syscalls:sys_exit that counts successful calls which receive
+    /// one datagram each.
+    pub const RECEIVED: &str = "recvfrom and recvmsg, successful";
+
+    /// Returns the name of the system call, for a count of calls by name.
+    pub fn call(&self) -> Option<&str> {
+        self.filter.as_deref()?.strip_prefix("call ")
+    }
+}
+
 /// Burstiness of packet arrivals, measured in short windows spread over the observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

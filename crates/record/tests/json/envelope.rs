@@ -41,7 +41,7 @@ fn stored_records_are_written_as_they_were_read() {
 fn body_fields_are_at_the_level_of_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
-    assert_eq!(value["version"], "2.9");
+    assert_eq!(value["version"], "2.10");
     assert_eq!(value["kind"], "run");
     assert_eq!(value["workers"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][0]["code"], "not_idle");

@@ -103,6 +103,8 @@ pub(crate) fn answers() -> Record {
                 value: 0.0,
                 unit: "packets".to_owned(),
                 source: "tier sw".to_owned(),
+                low: None,
+                high: None,
             }],
             advice: vec!["offer packets".to_owned()],
             next: None,

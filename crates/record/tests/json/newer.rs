@@ -2,7 +2,7 @@
 //! Tests of reading records of a newer minor version: an invented version 2.99.
 
 use linerate_record::profile::{BoundBy, BoundMeasure, CostClass, MemoryKind, ProfileReport};
-use linerate_record::why::Cause;
+use linerate_record::why::{Cause, Circumstance};
 use linerate_record::{Body, ReadError, Record, fixtures};
 use serde_json::{Value, json};
 
@@ -58,6 +58,48 @@ fn a_cause_of_a_newer_version_is_read_with_its_sentence_gain_and_fix() {
     assert_eq!(finding.gain.percent.as_number(), Some(337.5));
     assert_eq!(finding.fix.as_deref(), Some("Clean the fans."));
     assert_eq!(record.summary()["finding"], "unknown");
+}
+
+#[test]
+fn a_circumstance_of_a_newer_version_is_read_with_its_sentence_and_evidence() {
+    let record = Record::from_json(WHY).unwrap();
+    let Body::Why(report) = &record.body else { panic!("{record:?}") };
+    let remark = &report.remarks[0];
+    let named = (remark.id, remark.id.title());
+    assert_eq!(named, (Circumstance::Unknown, "unknown to this version"));
+    assert!(remark.sentence.contains("3 us"), "{}", remark.sentence);
+    assert_eq!((remark.evidence[0].low, remark.evidence[0].high), (Some(2.5), Some(3.5)));
+    assert_eq!(remark.next, "Boot with clocksource=hpet.");
+    assert_eq!(record.summary()["remarks"], json!(["unknown"]));
+    // In a record of this version, the keyword is an error.
+    let json = changed("why", |v| {
+        v["remarks"] = json!([{"id": "clock_drift", "sentence": "", "evidence": [], "next": "",
+            "wrong_if": ""}]);
+    });
+    assert_eq!(refused(&json), ("remarks[0].id".to_owned(), "\"clock_drift\"".to_owned()));
+}
+
+/// Version 2.9 had neither remarks nor intervals of evidence.
+#[test]
+fn a_record_of_an_earlier_version_has_no_remarks() {
+    let json = changed("why", |v| {
+        v["version"] = json!("2.9");
+        assert!(v.as_object_mut().unwrap().remove("remarks").is_some());
+        assert!(v["summary"].as_object_mut().unwrap().remove("remarks").is_some());
+    });
+    let record = Record::from_json(&json).unwrap();
+    let Body::Why(report) = &record.body else { panic!("{record:?}") };
+    assert_eq!(report.remarks, []);
+    assert_eq!(record.body, fixtures::record("why").body);
+}
+
+/// Keywords are the same in the body and in the summary.
+#[test]
+fn circumstances_have_their_keyword_in_the_summary() {
+    for id in Circumstance::ALL {
+        let name = serde_json::to_value(id).unwrap();
+        assert_eq!((name, id.title()), (json!(id.name()), id.name()));
+    }
 }
 
 /// What was read from a newer record can be written, with `unknown`, and read again.

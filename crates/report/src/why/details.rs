@@ -7,13 +7,26 @@ use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{clean, count, percent, significant};
 use linerate_record::Figure;
-use linerate_record::why::{Observation, WhyFinding, WhyReport};
+use linerate_record::answers::Evidence;
+use linerate_record::why::{Observation, WhyReport};
 
 /// Formats all details.
 pub(super) fn details(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     stacked(&[
-        report.findings.iter().map(|finding| evidence(finding, style)).collect(),
+        report
+            .findings
+            .iter()
+            .map(|finding| evidence(finding.cause.title(), &finding.evidence, style))
+            .collect(),
+        report
+            .remarks
+            .iter()
+            .map(|remark| {
+                evidence(remark.id.title(), &remark.evidence, style)
+                    + &line("wrong if", &remark.wrong_if, style)
+            })
+            .collect(),
         waits(observation, style),
         functions(observation, style),
         cpus(observation, style),
@@ -31,14 +44,26 @@ fn headed(head: &str, grid: &Grid, style: &Style) -> String {
     }
 }
 
-/// Formats the evidence for a finding.
-fn evidence(finding: &WhyFinding, style: &Style) -> String {
+/// Formats the evidence for a finding or remark. `head` is its keyword.
+fn evidence(head: &str, evidence: &[Evidence], style: &Style) -> String {
     let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
-    for one in &finding.evidence {
-        let value = significant(one.value);
+    for one in evidence {
+        let value = within(one);
         put(&mut grid, vec![one.name.clone(), value, one.unit.clone(), one.source.clone()]);
     }
-    headed(finding.cause.title(), &grid, style)
+    headed(head, &grid, style)
+}
+
+/// Formats a value with its interval, if that has two ends: `0.26 (0.22 to 0.3)`. All evidence
+/// consists of quantities that are never negative; an interval that is symmetrical may be.
+fn within(evidence: &Evidence) -> String {
+    let value = significant(evidence.value);
+    match evidence.low.zip(evidence.high) {
+        Some((low, high)) => {
+            format!("{value} ({} to {})", significant(low.max(0.0)), significant(high))
+        }
+        None => value,
+    }
 }
 
 /// Lists the threads that ran on a CPU while an observed thread waited for it.

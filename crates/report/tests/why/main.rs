@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod live;
+mod remarks;
 
 use common::{PLAIN, assert_golden};
 use linerate_record::answers::Evidence;
@@ -139,6 +140,8 @@ fn findings() -> Vec<WhyFinding> {
             value: 0.49,
             unit: "ratio".to_owned(),
             source: "tier sw; at least 0.05: twice the error of accounts".to_owned(),
+            low: Some(0.48),
+            high: Some(0.5),
         }],
         gain: Gain {
             percent: figure("percent", 94.0, 47.0, 104.0, Tier::Model),
@@ -185,6 +188,8 @@ fn example() -> WhyReport {
         full_descriptors: Vec::new(),
         requests: None,
         output_pipes: Vec::new(),
+        file_writes: None,
+        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,
@@ -222,7 +227,7 @@ fn example() -> WhyReport {
             fix: Some("sysctl kernel.perf_event_paranoid=1".to_owned()),
         }],
     };
-    WhyReport { observation, findings: findings() }
+    WhyReport { observation, findings: findings(), remarks: Vec::new() }
 }
 
 #[test]
@@ -375,6 +380,10 @@ fn names_of_other_programs_do_not_reach_the_terminal_as_they_are() {
     report.observation.unread[0].reason = bad.to_owned();
     report.findings[0].sentence = bad.to_owned();
     report.findings[0].fix = Some(bad.to_owned());
+    report.remarks = remarks::of_profiler_and_valgrind();
+    (report.remarks[0].sentence, report.remarks[0].next) = (bad.to_owned(), bad.to_owned());
+    (report.remarks[1].wrong_if, report.remarks[1].evidence[0].name) =
+        (bad.to_owned(), bad.to_owned());
     for detail in [Detail::Brief, Detail::Full] {
         let text = why(&report, detail, &PLAIN) + &why_line(&report, &PLAIN);
         let is_control = |c: char| c.is_control() && c != '\n';

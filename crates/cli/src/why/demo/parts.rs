@@ -2,24 +2,20 @@
 //! The demo's child processes: a sender, and a receiver that is too slow.
 
 use super::scene::child;
-use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};
+use super::{BUFFER_BYTES, ENDS, PAUSE, PER_SECOND, Part};
 use crate::emit::Answer;
 use crate::failure::Failure;
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::namespaces;
-use linerate_linux::network::{Network, set_receive_buffer};
+use linerate_linux::network::set_receive_buffer;
+use linerate_linux::speaking::{Ends, Speaking, say_to_parent};
 use linerate_linux::{Error, enter_new_network, enter_private_network, wait_to_read};
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Address of the sender, from a range reserved for documentation (RFC 5737).
-const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-const PREFIX: u8 = 24;
 /// The discard port (RFC 863).
 const PORT: u16 = 9;
 
@@ -49,17 +45,14 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
 /// received.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
-    let mut receiver = Receiver::start(window)?;
-    let pid = receiver.child.id();
-    let network = Network::own().map_err(Failure::new)?;
-    network.add_pair(NEAR, FAR, pid).map_err(Failure::new)?;
-    network.bring_up(NEAR, SENDER, PREFIX).map_err(Failure::new)?;
-    receiver.expect("ready")?;
-    let socket = UdpSocket::bind((SENDER, 0)).map_err(Failure::new)?;
-    socket.connect((RECEIVER, PORT)).map_err(Failure::new)?;
-    receiver.reach(&socket, until)?;
-    say(&format!("watch {pid}"))?;
-    let mut stdin = Input::of_this_process()?;
+    let mut receiver = Speaking::start(child(Part::Receiver, window)?).map_err(Failure::new)?;
+    ENDS.open_near(&mut receiver).map_err(Failure::new)?;
+    receiver.expect("ready").map_err(Failure::new)?;
+    let socket = UdpSocket::bind((Ends::NEAR_ADDRESS, 0)).map_err(Failure::new)?;
+    socket.connect((Ends::FAR_ADDRESS, PORT)).map_err(Failure::new)?;
+    reach(&mut receiver, &socket, until)?;
+    say(&format!("watch {}", receiver.id()))?;
+    let stdin = Input::of_this_process()?;
     let began = Instant::now();
     let mut sent = 0;
     while Instant::now() < until && !stdin.has_ended() {
@@ -68,7 +61,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
         sent += (sent..due).filter(|_| socket.send(&PAYLOAD).is_ok()).count() as u64;
         std::thread::sleep(STEP);
     }
-    let received = receiver.end()?;
+    let received = end(&mut receiver)?;
     say(&format!("sent {sent} received {received}"))
 }
 
@@ -78,12 +71,9 @@ fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
     // Gives the receiver its own name in the report instead of this program's.
     let _ = std::fs::write("/proc/self/comm", "demo-receiver");
-    say("entered")?;
-    let mut stdin = Input::of_this_process()?;
-    stdin.expect("joined")?;
-    let network = Network::own().map_err(Failure::new)?;
-    network.bring_up(FAR, RECEIVER, PREFIX).map_err(Failure::new)?;
-    let socket = UdpSocket::bind((RECEIVER, PORT)).map_err(Failure::new)?;
+    ENDS.open_far().map_err(Failure::new)?;
+    let stdin = Input::of_this_process()?;
+    let socket = UdpSocket::bind((Ends::FAR_ADDRESS, PORT)).map_err(Failure::new)?;
     set_receive_buffer(&socket, BUFFER_BYTES).map_err(Failure::new)?;
     socket.set_nonblocking(true).map_err(Failure::new)?;
     say("ready")?;
@@ -125,82 +115,25 @@ fn no_namespace(error: &Error) -> Failure {
 }
 
 fn say(line: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::new)
+    say_to_parent(line).map_err(Failure::new)
 }
 
-/// The receiver process as seen by the sender.
-struct Receiver {
-    child: Child,
-    says: BufReader<ChildStdout>,
+/// Sends datagrams until the receiver has received one. The kernel may activate an interface up to
+/// a second after it is brought up, and answers no ARP requests until then.
+fn reach(receiver: &mut Speaking, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
+    let mut is_reached = false;
+    while !is_reached && Instant::now() < until {
+        // An error of an earlier datagram, such as an unreachable host, is reported here.
+        let _ = socket.send(&PAYLOAD);
+        is_reached = receiver.wait_to_hear(STEP_TO_REACH);
+    }
+    receiver.expect("reached").map_err(Failure::new)
 }
 
-impl Receiver {
-    /// Starts the receiver, and returns once it is in its network namespace.
-    fn start(window: Duration) -> Result<Self, Failure> {
-        let mut child = child(Part::Receiver, window)?.spawn().map_err(Failure::new)?;
-        let says =
-            child.stdout.take().map(BufReader::new).expect("the receiver's output is a pipe");
-        let mut receiver = Self { child, says };
-        receiver.expect("entered")?;
-        Ok(receiver)
-    }
-
-    /// Reads a line of the receiver's output and checks that it equals `wanted`. Before waiting for
-    /// `ready`, signals the receiver to continue.
-    fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
-        if wanted == "ready" {
-            let stdin = self.child.stdin.as_mut().expect("the receiver's input is a pipe");
-            stdin.write_all(b"joined\n").map_err(Failure::new)?;
-        }
-        let line = self.line()?;
-        if line == wanted { Ok(()) } else { Err(self.failure()) }
-    }
-
-    /// Sends datagrams until the receiver has received one. The kernel may activate an interface up
-    /// to a second after it is brought up, and answers no ARP requests until then.
-    fn reach(&mut self, socket: &UdpSocket, until: Instant) -> Result<(), Failure> {
-        let mut is_reached = false;
-        while !is_reached && Instant::now() < until {
-            // An error of an earlier datagram, such as an unreachable host, is reported here.
-            let _ = socket.send(&PAYLOAD);
-            is_reached = wait_to_read(self.says.get_ref(), STEP_TO_REACH).unwrap_or(true);
-        }
-        self.expect("reached")
-    }
-
-    fn line(&mut self) -> Result<String, Failure> {
-        let mut line = String::new();
-        self.says.read_line(&mut line).map_err(Failure::new)?;
-        Ok(line.trim().to_owned())
-    }
-
-    /// Stops the receiver, and returns the number of datagrams it received.
-    fn end(&mut self) -> Result<u64, Failure> {
-        drop(self.child.stdin.take());
-        let line = self.line()?;
-        let count = line.strip_prefix("received ").and_then(|count| count.parse().ok());
-        count.ok_or_else(|| self.failure())
-    }
-
-    fn failure(&mut self) -> Failure {
-        drop(self.child.stdin.take());
-        let mut words = String::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            // Output that cannot be read is left out of the message.
-            let _ = stderr.read_to_string(&mut words);
-        }
-        Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver exited early"))
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        // The process may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Stops the receiver, and returns the number of datagrams it received.
+fn end(receiver: &mut Speaking) -> Result<u64, Failure> {
+    receiver.close();
+    receiver.hear(|line| line.strip_prefix("received ")?.parse().ok()).map_err(Failure::new)
 }
 
 /// Stdin, where end-of-file ends the demo.
@@ -214,17 +147,7 @@ impl Input {
 
     /// Returns whether the other end has closed the pipe. No data arrives after the setup, so
     /// readable input means end-of-file.
-    fn has_ended(&mut self) -> bool {
+    fn has_ended(&self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
-    }
-
-    /// Reads a line and checks that it equals `wanted`.
-    fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
-        let mut line = vec![0; wanted.len() + 1];
-        self.0.read_exact(&mut line).map_err(Failure::new)?;
-        match line.strip_suffix(b"\n") == Some(wanted.as_bytes()) {
-            true => Ok(()),
-            false => Err(Failure::new("unexpected output from the demo's sender")),
-        }
     }
 }

@@ -3,11 +3,8 @@
 
 use super::Part;
 use crate::failure::Failure;
-use linerate_linux::child::signal_group;
-use linerate_linux::signal::KILL;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use linerate_linux::speaking::Speaking;
+use std::process::Command;
 use std::time::Duration;
 
 /// Datagrams counted by sender and receiver.
@@ -34,25 +31,18 @@ impl Truth {
 
 /// The child processes, which are killed on drop.
 pub(super) struct Scene {
-    sender: Child,
-    says: BufReader<ChildStdout>,
+    sender: Speaking,
     receiver: u32,
 }
 
 impl Scene {
     /// Starts both children, which exit on their own some time after `window` has elapsed.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
-        let mut sender = child(Part::Sender, window)?
-            .process_group(0)
-            .spawn()
-            .map_err(|error| Failure::new(format!("cannot start the demo's sender: {error}")))?;
-        let says = sender.stdout.take().map(BufReader::new).expect("the sender's output is a pipe");
-        let mut scene = Self { sender, says, receiver: 0 };
-        match scene.line()?.strip_prefix("watch ").and_then(|pid| pid.parse().ok()) {
-            Some(pid) => scene.receiver = pid,
-            None => return Err(scene.failure()),
-        }
-        Ok(scene)
+        let command = child(Part::Sender, window)?;
+        let mut sender = Speaking::start_apart(command).map_err(Failure::new)?;
+        let pid = |line: &str| line.strip_prefix("watch ")?.parse().ok();
+        let receiver = sender.hear(pid).map_err(Failure::new)?;
+        Ok(Self { sender, receiver })
     }
 
     /// Returns the PID of the process to observe.
@@ -62,39 +52,8 @@ impl Scene {
 
     /// Stops the demo, and returns the numbers of datagrams sent and received.
     pub(super) fn finish(mut self) -> Result<Truth, Failure> {
-        drop(self.sender.stdin.take());
-        match Truth::parse(&self.line()?) {
-            Some(truth) => Ok(truth),
-            None => Err(self.failure()),
-        }
-    }
-
-    fn line(&mut self) -> Result<String, Failure> {
-        let mut line = String::new();
-        self.says.read_line(&mut line).map_err(Failure::new)?;
-        Ok(line.trim().to_owned())
-    }
-
-    /// Returns a failure with the sender's own error message.
-    fn failure(&mut self) -> Failure {
-        drop(self.sender.stdin.take());
-        let mut words = String::new();
-        if let Some(stderr) = &mut self.sender.stderr {
-            // Output that cannot be read is left out of the message.
-            let _ = stderr.read_to_string(&mut words);
-        }
-        let words = words.trim();
-        let words = words.strip_prefix("linerate: ").unwrap_or(words);
-        Failure::new(if words.is_empty() { "the demo exited early" } else { words })
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        drop(self.sender.stdin.take());
-        signal_group(self.sender.id(), KILL);
-        // The process has been killed, so waiting can fail only if it was already reaped.
-        let _ = self.sender.wait();
+        self.sender.close();
+        self.sender.hear(Truth::parse).map_err(Failure::new)
     }
 }
 
@@ -104,7 +63,6 @@ pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let mut command = Command::new(program);
     let window = format!("{}ms", window.as_millis());
     command.args(["why", "--demo", "--demo-part", part.name(), "--time", &window]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 

@@ -19,6 +19,13 @@ fn reports_host_settings_to_a_guest() {
     }
 }
 
+/// A column that is not a number must not let another one take its place.
+#[test]
+fn a_damaged_account_shows_no_steal_time() {
+    let stat = ("proc/stat", "cpu  100 x 100 700 0 0 0 0 500 0");
+    guest().with(&[stat]).is_silent_about("steal");
+}
+
 #[test]
 fn the_narrowest_quota_of_all_groups_counts() {
     let v2 = guest();

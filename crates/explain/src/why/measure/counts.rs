@@ -273,9 +273,7 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
         one.tid.is_some_and(is_observed)
             || one.pid.is_some_and(|pid| observation.watched.pids.contains(&pid))
     };
-    let others = thread.ran_instead.iter().filter(|one| {
-        !is_own(one) && !SOFTIRQ_THREADS.iter().any(|name| one.name.starts_with(name))
-    });
+    let others = thread.ran_instead.iter().filter(|one| !is_own(one) && !is_softirq_thread(one));
     let (known, unknown): (Vec<_>, Vec<_>) = others.partition(|one| one.pid.is_some());
     let of_time = |ran: Vec<&RanInstead>| {
         ran.iter().map(|one| one.seconds).sum::<f64>() / thread.elapsed_s.max(1e-9)
@@ -336,6 +334,14 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     let own: f64 = thread.ran_instead.iter().filter(is_own).map(|one| one.seconds).sum();
     let has_room = facts.idle_cpus().is_none_or(|idle| idle >= ROOM);
     if has_room || all <= 0.0 { 0.0 } else { own / all }
+}
+
+/// Returns the share of the kernel's softirq threads in the CPU time of all threads that ran while a
+/// thread waited for its CPU.
+pub(super) fn softirqs_instead(thread: &ThreadActivity) -> f64 {
+    let all: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
+    let softirqs = thread.ran_instead.iter().filter(|one| is_softirq_thread(one));
+    if all > 0.0 { softirqs.map(|one| one.seconds).sum::<f64>() / all } else { 0.0 }
 }
 
 /// Returns the share of the program's other threads in the CPU time that all threads except
@@ -400,8 +406,10 @@ fn futexes(thread: &ThreadActivity) -> impl Iterator<Item = &str> {
     objects.filter(|object| object.starts_with("futex "))
 }
 
-/// Kernel threads that move packets from interfaces to sockets.
-const SOFTIRQ_THREADS: [&str; 2] = ["ksoftirqd/", "napi/"];
+/// Returns whether a thread is one of the kernel's that move packets from interfaces to sockets.
+fn is_softirq_thread(one: &RanInstead) -> bool {
+    ["ksoftirqd/", "napi/"].iter().any(|name| one.name.starts_with(name))
+}
 
 /// Returns the fraction of time that a thread sleeps while waiting for packets. Time asleep on a
 /// timer counts too if many packets are read after each sleep, because the thread then has idle

@@ -22,6 +22,7 @@ impl Measure {
             Self::RequestsUnread => requests_unread(facts),
             Self::GarbageShare => collector::share(facts),
             Self::GarbageCpus => collector::cpus(facts),
+            Self::WorkOrGarbage => collector::alternation(facts),
             Self::LateReplies => requests::late(facts),
             _ => None,
         }

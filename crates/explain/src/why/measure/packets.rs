@@ -130,6 +130,15 @@ impl Measure {
     /// Returns losses counted by the protocols of the network namespace.
     fn of_protocols(self, facts: &Facts<'_>) -> Option<Estimate> {
         match self {
+            Self::FirewallLoss
+            | Self::ConntrackLoss
+            | Self::ReversePathLoss
+            | Self::ChecksumLoss
+            | Self::ReassemblyLoss
+                if facts.receives_before_ip() =>
+            {
+                Some(Estimate::exactly(0.0))
+            }
             Self::FirewallLoss => {
                 let vanished = vanished(facts)?;
                 counted(vanished.by_firewall?, vanished.received as f64)

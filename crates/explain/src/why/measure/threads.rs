@@ -3,8 +3,8 @@
 
 use super::super::facts::{Facts, Subject, counted, share, share_of};
 use super::counts::{
-    instead_known, others_instead, own_instead, strangers_instead, takes_turns, throttled, waits,
-    work_without_timers,
+    instead_known, others_instead, own_instead, softirqs_instead, strangers_instead, takes_turns,
+    throttled, waits, work_without_timers,
 };
 use super::{Measure, costs, delays, pending, workers};
 use linerate_record::stats::Estimate;
@@ -57,6 +57,7 @@ impl Measure {
             Self::OthersInstead => others_instead(facts, thread),
             Self::HigherPriority => Some(workers::higher_priority(facts, thread)),
             Self::OwnInstead => Some(Estimate::exactly(own_instead(facts, thread))),
+            Self::SoftirqsInstead => Some(Estimate::exactly(softirqs_instead(thread))),
             Self::InsteadKnown => Some(Estimate::exactly(instead_known(thread))),
             Self::IdleMeanwhile => Some(Estimate::exactly(facts.idle_meanwhile(thread))),
             Self::TakesTurns => Some(takes_turns(facts, thread)),

@@ -6,7 +6,7 @@ use super::super::losses::dropped_by_receivers;
 use super::super::words::label;
 use super::{cannot_tell, doing, waiting};
 use linerate_record::units::grouped;
-use linerate_record::why::{ThreadActivity, WhyFinding};
+use linerate_record::why::{PacketCount, ThreadActivity, WhyFinding};
 
 /// Returns a sentence about datagrams that full receive buffers of other programs dropped; empty if
 /// there were few.
@@ -34,6 +34,10 @@ pub(super) fn unknown_datagrams(
     const MOSTLY: f64 = 0.1;
     let udp: u64 =
         ["InDatagrams", "OutDatagrams"].iter().filter_map(|name| facts.datagrams(name)).sum();
+    let counter = facts.observation.packets.as_ref().map(|count| count.counter.as_str());
+    if counter == Some(PacketCount::RECEIVED) {
+        return None;
+    }
     let has_connections = facts.connections().next().is_some();
     if has_connections && facts.packets().unwrap_or(0) as f64 >= MOSTLY * udp as f64 {
         return None;

@@ -3,7 +3,7 @@
 
 use super::super::Held;
 use super::super::facts::Facts;
-use super::super::rules::{Bound, Condition, Verdict};
+use super::super::rules::{Condition, Verdict};
 use super::super::words::{self, percent};
 use super::cannot_tell;
 use linerate_record::units::three_digits;
@@ -46,10 +46,7 @@ pub(super) fn probable(facts: &Facts<'_>, likely: &Held<'_>) -> WhyFinding {
             "ratio" => format!("{} %", percent(value.max(0.0))),
             _ => format!("{} {unit}", three_digits(value)),
         };
-        let (side, at) = match one.bound {
-            Bound::AtLeast(at) => ("at least", at),
-            Bound::AtMost(at) => ("at most", at),
-        };
+        let (side, at) = one.bound.parts();
         let range = match measured.high.is_finite() {
             true => format!("{} to {}", shown(measured.low), shown(measured.high)),
             false => format!("{} or more", shown(measured.low)),

@@ -55,6 +55,12 @@ pub(super) const RULES: &[Rule] = &[
                 0.5,
                 "above that, the program itself needs more CPUs than there are",
             ),
+            at_most(
+                M::SoftirqsInstead,
+                0.5,
+                "above that, the CPU processes packets, perhaps the program's own, which follow it \
+                 to another CPU",
+            ),
             at_most(M::IdleMeanwhile, 0.5, IDLE_SOURCE),
             at_most(
                 M::TakesTurns,

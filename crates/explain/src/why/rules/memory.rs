@@ -103,6 +103,32 @@ pub(super) const RULES: &[Rule] = &[
         wrong_if: GARBAGE_IS_NOT_IT,
         measure: GARBAGE_LOG,
     },
+    // A collector that stops the program, even if other CPUs are idle.
+    Rule {
+        cause: Cause::GarbageCollection,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::GarbageShare, 0.2, "20 % of the CPU time"),
+            at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
+            at_least(
+                M::WorkOrGarbage,
+                0.9,
+                "below that, the program also waits for something else",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        // The least assumes that the program allocates as much as now, with a collector that is
+        // three times as efficient.
+        gain: GainModel::CostRemoved(M::GarbageShare, [0.3, 0.8, 1.1]),
+        then_limited_by: Next::Is("the rest of the program's work"),
+        sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs), \
+                   and stops the program while it runs.",
+        fix: LESS_GARBAGE,
+        workaround: None,
+        wrong_if: GARBAGE_IS_NOT_IT,
+        measure: GARBAGE_LOG,
+    },
     Rule {
         cause: Cause::FalseSharing,
         scope: Scope::Threads,

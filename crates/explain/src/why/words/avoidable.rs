@@ -11,6 +11,7 @@ use linerate_record::units::{grouped, three_digits};
 use linerate_record::why::ThreadActivity;
 
 /// Placeholders that this module fills in.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "other_calls",
     "other_calls_fix",

@@ -2,7 +2,7 @@
 //! The measures behind a finding.
 
 use super::super::facts::{Facts, Subject};
-use super::super::rules::{Bound, Condition, Rule};
+use super::super::rules::{Condition, Rule};
 use linerate_record::answers::Evidence;
 use linerate_record::units::three_digits;
 
@@ -13,17 +13,14 @@ pub(in super::super) fn evidence<'a>(
     subject: Subject<'a>,
 ) -> Vec<Evidence> {
     let of = |condition: &Condition| {
-        let value = condition.measure.of(facts, subject)?.value;
-        if value.is_infinite() {
+        let estimate = condition.measure.of(facts, subject)?;
+        if estimate.value.is_infinite() {
             return None;
         }
-        let (bound, at) = match condition.bound {
-            Bound::AtLeast(at) => ("at least", at),
-            Bound::AtMost(at) => ("at most", at),
-        };
+        let (bound, at) = condition.bound.parts();
         let source = format!("tier sw; {bound} {}: {}", three_digits(at), condition.source);
         let (name, unit) = condition.measure.title();
-        Some(Evidence { name: name.to_owned(), value, unit: unit.to_owned(), source })
+        Some(Evidence::of(name, estimate, unit, &source))
     };
     rule.conditions.iter().filter_map(of).collect()
 }

@@ -8,6 +8,7 @@ use super::super::measure::faults;
 use linerate_record::units::grouped;
 
 /// Placeholders that this module fills in.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &["fault_reason", "fault_fix"];
 
 const REUSE: &str = "reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset \

@@ -10,6 +10,7 @@ use super::super::measure::Measure;
 use linerate_record::units::{grouped, three_digits};
 
 /// Placeholders that this module fills in.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "firewall_lost",
     "discarded_lost",

@@ -13,6 +13,7 @@ const BOUND: [&str; 5] = ["ksoftirqd/", "kworker/", "migration/", "napi/", "rcu_
 const NO_ROOM: f64 = 0.1;
 
 /// Placeholders of this module.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] =
     &["move_others", "reserve_cpu", "confined", "prefer", "prefer_and"];
 

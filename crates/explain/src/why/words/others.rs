@@ -9,6 +9,7 @@ use linerate_record::units::{BitsPerSecond, grouped};
 use linerate_record::why::{RanInstead, ThreadActivity, Unread};
 
 /// Placeholders that this module fills in.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "asked_server",
     "silent_server",

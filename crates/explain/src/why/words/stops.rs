@@ -5,6 +5,7 @@ use super::super::waits::{self, Wait};
 use linerate_record::why::{SleepTime, ThreadActivity};
 
 /// Placeholders that this module fills in.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &["tracer", "end_tracer", "stopped_by", "resume"];
 
 pub(super) fn value(name: &str, thread: &ThreadActivity) -> Option<String> {
