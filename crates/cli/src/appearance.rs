@@ -65,11 +65,12 @@ static COLOR: OnceLock<Color> = OnceLock::new();
 ///
 /// # Errors
 /// Returns an error if an environment variable has a value that the corresponding option would
-/// reject.
-pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
-    let color = color.map_or_else(|| of_variable("LINERATE_COLOR"), |color| Ok(Some(color)))?;
+/// reject. The error lists the formats that the command has, those for which `has` is true.
+pub(crate) fn set(color: Option<Color>, has: impl Fn(Form) -> bool) -> Result<(), Failure> {
+    let of_color = || of_variable("LINERATE_COLOR", |_| true);
+    let color = color.map_or_else(of_color, |color| Ok(Some(color)))?;
     let _ = COLOR.set(color.unwrap_or(Color::Auto));
-    of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
+    of_variable("LINERATE_FORMAT", has).map(|_| ())
 }
 
 /// Returns whether to colour the output, given whether the output goes to a terminal.
@@ -89,7 +90,7 @@ pub(crate) fn is_colored(is_terminal: bool) -> bool {
 
 /// Returns the format named by `LINERATE_FORMAT`.
 pub(crate) fn form() -> Option<Form> {
-    of_variable("LINERATE_FORMAT").ok().flatten()
+    of_variable("LINERATE_FORMAT", |_| true).ok().flatten()
 }
 
 /// Returns whether `LINERATE_DETAILS` requests all tables, that is, is neither empty nor 0.
@@ -98,14 +99,18 @@ pub(crate) fn details() -> bool {
 }
 
 /// Returns the value of an environment variable; `None` if it is unset or empty. Rejects invalid
-/// values.
-fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
+/// values with an error that lists those for which `is_listed` is true.
+fn of_variable<T: ValueEnum + Copy>(
+    name: &str,
+    is_listed: impl Fn(T) -> bool,
+) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
     let value = value.to_string_lossy();
     T::from_str(&value, false).map(Some).map_err(|_| {
-        let values = T::value_variants().iter().filter_map(T::to_possible_value);
+        let listed = T::value_variants().iter().filter(|value| is_listed(**value));
+        let values = listed.filter_map(T::to_possible_value);
         let values: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
         Failure::new(format!("invalid {name} '{value}': expected one of {}", values.join(", ")))
     })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
-use crate::appearance::{Color, PROFILE, STAT};
+use crate::appearance::{Color, Form, PROFILE, STAT};
 use crate::budget::BudgetArgs;
 use crate::diff::DiffArgs;
 use crate::doctor::DoctorArgs;
@@ -152,6 +152,17 @@ impl Command {
             Self::Completions(_) | Self::Man(_) => return Ok(()),
         };
         output.check_form("")
+    }
+
+    /// Returns whether this command can print its result in this format.
+    pub(crate) fn has(&self, form: Form) -> bool {
+        match (self, form.kind()) {
+            (Self::Stages(_), _) => matches!(form, Form::Text | Form::Json),
+            (_, None) | (Self::Report(_), _) => true,
+            (Self::Profile(_), Some(kind)) => kind == PROFILE,
+            (Self::Stat(_), Some(kind)) => kind == STAT,
+            _ => false,
+        }
     }
 
     /// Returns this command's exit status on failure.

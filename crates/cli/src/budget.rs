@@ -31,8 +31,9 @@ const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
 Frame sizes include the FCS; each frame takes 20 more bytes on the wire. IMIX is 64, 594 and 1518
-bytes at 7:4:1. Machines: t1, t2, this (the local machine, of which only the clock frequency is
-measured), or a TOML file like those in crates/cmt/data/processors.
+bytes at 7:4:1; 342 bytes is the frame of the RLP application of Netra DPS (examples/rlp). Machines:
+t1, t2, this (the local machine, of which only the clock frequency is measured), or a TOML file like
+those in crates/cmt/data/processors.
 Examples:
 
   linerate budget --line 25Gb/s
@@ -48,7 +49,7 @@ pub(crate) struct BudgetArgs {
     /// A packet rate is that of frames of one size: --frame BYTES, or 64.
     #[arg(long, value_name = "RATE", value_parser = target)]
     line: Option<Target>,
-    /// Frame sizes in bytes, FCS included (default: those of RFC 2544, and 342)
+    /// Frame sizes in bytes, FCS included (default: RFC 2544's, and 342 of RLP)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
     /// The processor: t1, t2, this, or a TOML file

@@ -119,7 +119,9 @@ fn list(is_json: bool) -> String {
         return format!("{:#}\n", Value::Array(all.collect()));
     }
     let lines = QUESTIONS.map(|question| {
-        format!("{:<16}{}\n{:16}needs {}\n", question.id, question.text, "", question.needs)
+        let needs = format!("needs {}", question.needs);
+        let needs = linerate_report::paragraph(&needs, 16, &emit::style());
+        format!("{:<16}{}\n{needs}", question.id, question.text)
     });
     lines.concat()
 }

@@ -71,6 +71,12 @@ fn groups(command: &Command) -> String {
     text
 }
 
+/// Lists the names of all commands, one line per group, indented to follow `tip: `.
+pub(crate) fn names() -> String {
+    let line = |(heading, names): &(&str, &[&str])| format!("{heading}: {}", names.join(", "));
+    GROUPS.iter().map(line).collect::<Vec<_>>().join("\n       ")
+}
+
 /// Returns the completion script for a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> String {
     let mut script = Vec::new();

@@ -6,7 +6,7 @@
 //! then run the option as a program.
 
 use crate::help;
-use clap::builder::StyledStr;
+use clap::builder::{PossibleValue, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use linerate_path::suggest::nearest;
@@ -19,7 +19,7 @@ pub(crate) fn improve(error: &mut clap::Error, words: &[String]) {
     match error.kind() {
         ErrorKind::InvalidSubcommand => of_command(error),
         ErrorKind::UnknownArgument => of_option(error, words),
-        ErrorKind::MissingRequiredArgument => of_missing_path(error),
+        ErrorKind::MissingRequiredArgument => of_missing(error, words),
         _ => {}
     }
 }
@@ -30,9 +30,21 @@ fn of_command(error: &mut clap::Error) {
     };
     let command = help::command();
     let names = command.get_subcommands().map(Command::get_name);
-    if let Some(name) = nearest(written, names) {
-        let names = ContextValue::Strings(vec![name.to_owned()]);
-        error.insert(ContextKind::SuggestedSubcommand, names);
+    let (kind, value) = match nearest(written, names) {
+        Some(name) => {
+            (ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name.to_owned()]))
+        }
+        None => (ContextKind::Suggested, ContextValue::StyledStrs(vec![help::names().into()])),
+    };
+    error.insert(kind, value);
+}
+
+/// Returns the subcommand among the arguments `words`, or the whole command if there is none.
+fn used<'c>(command: &'c mut Command, words: &[String]) -> Option<&'c mut Command> {
+    command.build();
+    match words.iter().find(|word| command.find_subcommand(word).is_some()) {
+        Some(name) => command.find_subcommand_mut(name),
+        None => Some(command),
     }
 }
 
@@ -40,13 +52,7 @@ fn of_option(error: &mut clap::Error, words: &[String]) {
     error.remove(ContextKind::Suggested);
     let Some(ContextValue::String(written)) = error.get(ContextKind::InvalidArg) else { return };
     let mut command = help::command();
-    command.build();
-    let named = words.iter().find(|word| command.find_subcommand(word).is_some());
-    let used = match named {
-        Some(name) => command.find_subcommand_mut(name),
-        None => Some(&mut command),
-    };
-    let Some(used) = used else { return };
+    let Some(used) = used(&mut command, words) else { return };
     let meant = written.strip_prefix("--").and_then(|written| option(used, written));
     let by_clap = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(name)) => option(used, name.trim_start_matches('-')),
@@ -77,14 +83,23 @@ fn names(option: &Arg) -> Vec<&str> {
     option.get_long().into_iter().chain(synonyms).collect()
 }
 
-fn of_missing_path(error: &mut clap::Error) {
-    let is_path = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.iter().any(|name| name == PATH),
-        _ => false,
+/// Adds how to get a missing path file, and the values that a missing argument may have.
+fn of_missing(error: &mut clap::Error, words: &[String]) {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return };
+    let mut command = help::command();
+    let Some(used) = used(&mut command, words) else { return };
+    let tip = |name: &String| match name.as_str() {
+        PATH => Some("`linerate example` writes an example path, edge.toml".to_owned()),
+        _ => {
+            let argument = used.get_arguments().find(|argument| argument.to_string() == *name)?;
+            let values = argument.get_possible_values();
+            let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+            (!values.is_empty()).then(|| format!("possible values: {}", values.join(", ")))
+        }
     };
-    if is_path {
-        let tip = StyledStr::from("`linerate example` writes an example path, edge.toml");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    let tips: Vec<StyledStr> = missing.iter().filter_map(tip).map(StyledStr::from).collect();
+    if !tips.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
 }
 
@@ -115,7 +130,32 @@ mod tests {
             let said = said(line);
             assert!(said.contains(&format!("'{meant}'")), "{line}: {said}");
         }
-        assert!(!said("linerate xyzzy").contains("tip:"));
+    }
+
+    #[test]
+    fn an_unknown_command_gets_the_list() {
+        let said = said("linerate bogus");
+        for line in [
+            "  tip: Measure: why, profile, top, run, ",
+            "       Explain: explain, diff, ",
+            "       Fix: tune, plan, budget\n",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+        assert!(said.lines().all(|line| line.len() <= 100), "{said}");
+    }
+
+    #[test]
+    fn a_missing_argument_has_its_values_listed() {
+        for (line, values) in [
+            ("linerate completions", "bash"),
+            ("linerate schema", "record"),
+            ("linerate export x.json", "prometheus"),
+        ] {
+            let said = said(line);
+            assert!(said.contains("tip: possible values: ") && said.contains(values), "{said}");
+        }
+        assert!(!said("linerate report").contains("tip:"), "{}", said("linerate report"));
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub fn main(extensions: &[&'static Extension]) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(error),
     };
-    if let Err(failure) = appearance::set(cli.color) {
+    if let Err(failure) = appearance::set(cli.color, |form| cli.command.has(form)) {
         emit::say(&format!("linerate: {failure}\n"));
         return ExitCode::from(cli.command.status_of_failure());
     }

@@ -185,8 +185,10 @@ fn rust(name: &str, [linerate, stage_api]: &Keys) -> Vec<Entry> {
         .replace("@LINERATE@", linerate)
         .replace("@STAGE_API@", stage_api);
     let library = include_str!("../templates/rust/src/lib.rs");
-    let library =
-        library.replace("//! `ttl`:", &format!("//! `{name}`:")).replace("\"ttl\"", &quoted(name));
+    let library = library
+        .replace("//! `ttl`:", &format!("//! `{name}`:"))
+        .replace("\"ttl\"", &quoted(name))
+        .replace("TtlStage", &type_name(name));
     let main = include_str!("../templates/rust/src/main.rs.in");
     let main = without_licence(&main.replace("CRATE", &name.replace('-', "_")));
     let readme = include_str!("../templates/rust/README.md.in").replace("@NAME@", name);
@@ -215,6 +217,19 @@ fn c(name: &str) -> Vec<Entry> {
         ("include/linerate/stage.h".to_owned(), linerate_plugin::HEADER.to_owned()),
         (".gitignore".to_owned(), format!("/lib{file}.so\n/test\n")),
     ]
+}
+
+/// Returns the name of the stage's type in Rust: `MyStage` for `my-stage`, `QosStage` for `qos`.
+/// The ending keeps it apart from the types that the template uses.
+fn type_name(name: &str) -> String {
+    let mut words = String::new();
+    for part in name.split(['-', '_']) {
+        let mut letters = part.chars();
+        words.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        words.push_str(letters.as_str());
+    }
+    let is_complete = words.ends_with("Stage") && words != "Stage";
+    if is_complete { words } else { words + "Stage" }
 }
 
 fn quoted(name: &str) -> String {
@@ -272,6 +287,31 @@ mod tests {
                 let at: Vec<usize> = readme.lines().filter_map(|line| line.find("  # ")).collect();
                 assert!(at.len() == 5 && at.iter().all(|column| *column == at[0]), "{readme}");
             }
+        }
+    }
+
+    /// Names of the template's own example are left only where they are the example.
+    #[test]
+    fn the_code_is_named_after_the_stage() {
+        for (name, type_of_it) in [
+            ("qos", "QosStage"),
+            ("my-stage", "MyStage"),
+            ("stage", "StageStage"),
+            ("burst_2", "Burst2Stage"),
+        ] {
+            assert_eq!(type_name(name), type_of_it);
+        }
+        let origin = ["path = \"/a\"".to_owned(), "path = \"/b\"".to_owned()];
+        for (name, content) in [rust("my-qos", &origin), c("my-qos")].concat() {
+            assert!(!content.contains("struct ttl") && !content.contains("Ttl"), "{name}");
+            let expected = match name.as_str() {
+                "src/lib.rs" => "impl Stage for MyQosStage {",
+                "my_qos.c" => "struct my_qos_state {",
+                "test.c" => "TODO: replace the frames",
+                "README.md" => "Replace the TODOs",
+                _ => "",
+            };
+            assert!(content.contains(expected), "{name}: {content}");
         }
     }
 

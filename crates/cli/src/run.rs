@@ -114,8 +114,12 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     let of_workers: Vec<u32> = report.workers.iter().map(|worker| worker.cpu).collect();
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory(&of_workers));
     let finding = diagnose(&report);
+    let causes = match &report.failure {
+        Some(_) => Vec::new(),
+        None => explain_run(&report, &finding, &provenance),
+    };
     let report = RunReport {
-        causes: explain_run(&report, &finding, &provenance),
+        causes,
         finding: Some(finding),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),
@@ -125,8 +129,8 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Returns the error message of a failed run. If a stage panicked, first prints the profile up to
-/// the panic.
+/// Returns the error message of a failed run. If a stage failed, first prints the profile up to
+/// the failure.
 fn failed(
     common: &Common,
     error: RunError,
@@ -135,7 +139,7 @@ fn failed(
     cpus: usize,
 ) -> Failure {
     let message = error.to_string();
-    if let RunError::Panicked { report, .. } = error {
+    if let RunError::StageFailed { report, .. } = error {
         let record = record(*report, provenance, loaded, cpus);
         linerate_linux::crash::reported();
         let printed = emit::emit(&common.output, &record);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate stages`: lists the stage kinds.
 
-use crate::appearance;
+use crate::appearance::{self, Form};
 use crate::args::StagesArgs;
 use crate::emit;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
             return Err(Failure::new(format!("unknown stage kind '{kind}'; {help}")));
         }
     }
-    if args.json {
+    if args.json || appearance::form() == Some(Form::Json) {
         let all: Vec<Value> = chosen.iter().map(json_of).collect();
         return Ok(format!("{:#}\n", Value::Array(all)));
     }

@@ -80,6 +80,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         kinds: kinds(),
         memory: &machine::memory(&placed_on),
         p99_limit_ns: common.p99,
+        goal_kpps: loaded.goal_kpps,
     };
     let show = |step: &str, share: f64| {
         progress.step(step);

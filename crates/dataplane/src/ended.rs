@@ -5,7 +5,7 @@ use crate::layout::Place;
 use crate::meter::Readings;
 use crate::replay::Replayed;
 use crate::worker::Worker;
-use linerate_record::run::CountedEvent;
+use linerate_record::run::{CountedEvent, FailureKind};
 
 /// A worker whose thread has ended, with the readings of its meter.
 pub(crate) struct Ended<'g> {
@@ -17,8 +17,8 @@ pub(crate) struct Ended<'g> {
     /// Core cycles per tick of the timestamp counter, measured before and after the run; `None` if
     /// the measurement failed.
     pub(crate) clock: [Option<f64>; 2],
-    /// Panic message, if the worker panicked.
-    pub(crate) panic: Option<String>,
+    /// How a stage of the worker failed, and its message; `None` if none failed.
+    pub(crate) failure: Option<(FailureKind, String)>,
     /// Replay results of kernel calls (checksum and copy routines), by part: head, stages, tail.
     /// Empty unless replay was requested; `None` for a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,

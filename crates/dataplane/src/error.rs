@@ -3,7 +3,7 @@
 
 use crate::stage::BuildError;
 use linerate_linux as linux;
-use linerate_record::run::RunReport;
+use linerate_record::run::{RunReport, StageFailure};
 
 /// Error returned by a failed run.
 #[derive(Debug)]
@@ -19,18 +19,11 @@ pub enum RunError {
     },
     /// A system call failed, for example while starting or pinning a thread.
     System(linux::Error),
-    /// A stage panicked.
-    Panicked {
-        /// Name of the worker, as `segment.replica`.
-        worker: String,
-        /// Name of the stage that panicked, or of the worker's head or tail, such as `source`.
-        stage: String,
-        /// Position, in the sequence that the source offers, of the packet being processed; `None`
-        /// if the stage was not processing a packet.
-        packet: Option<u64>,
-        /// Panic message.
-        message: String,
-        /// Profile of the run up to the panic.
+    /// A stage panicked or crashed, or what it did to a packet was invalid.
+    StageFailed {
+        /// The stage and what it did.
+        failure: StageFailure,
+        /// Profile of the run up to the failure, which it contains.
         report: Box<RunReport>,
     },
 }
@@ -41,13 +34,7 @@ impl std::fmt::Display for RunError {
             Self::UnknownKind(kind) => write!(f, "unknown stage kind '{kind}'"),
             Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
             Self::System(error) => error.fmt(f),
-            Self::Panicked { worker, stage, packet, message, .. } => {
-                write!(f, "stage '{stage}' on worker {worker} panicked")?;
-                if let Some(packet) = packet {
-                    write!(f, " at packet {packet}")?;
-                }
-                write!(f, ": {message}")
-            }
+            Self::StageFailed { failure, .. } => failure.fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
 use crate::error::RunError;
+use crate::foreign::ForeignFailure;
 use crate::idle::cost::wake_up_ticks;
 use crate::idle::wake::Waker;
 use crate::job::Job;
@@ -18,6 +19,7 @@ use linerate_machine::lost_time::LostTime;
 use linerate_machine::ticks::ticks;
 use linerate_machine::{Root, core_clock};
 use linerate_path::model::{IdlePolicy, RunLength};
+use linerate_record::run::FailureKind;
 use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -266,16 +268,16 @@ fn worker_main<'g, const ON: bool>(
     }
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| worker.run(&mut meter, control)));
-    let panic = result.err().map(|payload| {
+    let failure = result.err().map(|payload| {
         control.abort.store(true, Ordering::Relaxed);
-        message(&*payload)
+        described(&*payload)
     });
     let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
     let readings = meter.finish();
     worker.close();
     let clock = [before, core_clock()];
-    let kernels = if job.replays() && panic.is_none() { replays(&worker) } else { Vec::new() };
-    Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
+    let kernels = if job.replays() && failure.is_none() { replays(&worker) } else { Vec::new() };
+    Ok(Ended { place, worker, readings, cpu_ns, clock, failure, kernels, counted })
 }
 
 /// Replays the kernel calls logged by each part of a worker: head, stages, tail.
@@ -289,8 +291,12 @@ fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
     std::iter::once(head).chain(stages).chain([Some(Vec::new())]).collect()
 }
 
-fn message(payload: &(dyn std::any::Any + Send)) -> String {
+/// Returns how a stage failed, and its message, from the payload of its panic.
+fn described(payload: &(dyn std::any::Any + Send)) -> (FailureKind, String) {
+    if let Some(ForeignFailure { kind, message }) = payload.downcast_ref() {
+        return (*kind, message.clone());
+    }
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "(no message)".to_owned())
+    (FailureKind::Panic, text.unwrap_or_else(|| "(no message)".to_owned()))
 }

@@ -23,6 +23,7 @@
 use crate::burst::{Burst, MAX_BURST, Verdict};
 use crate::context::{Account, StageContext};
 use crate::packet::{Fragment, Line, Meta, Packet};
+use linerate_record::run::FailureKind;
 use std::mem::offset_of;
 use std::ptr;
 
@@ -126,6 +127,16 @@ fn half(words: &Words, offset: usize) -> u16 {
     u16::from_ne_bytes([byte(words, offset), byte(words, offset + 1)])
 }
 
+/// Payload of the panic with which a stage in foreign code ends the run, so that the report does
+/// not call it a panic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignFailure {
+    /// [`FailureKind::Crash`] or [`FailureKind::Invalid`].
+    pub kind: FailureKind,
+    /// The signal, or what was invalid.
+    pub message: String,
+}
+
 /// Verdicts and saved metadata of one burst, allocated once per stage instance.
 pub struct Foreign {
     kept: Box<[Words; MAX_BURST]>,
@@ -145,8 +156,8 @@ impl Foreign {
     ///
     /// # Errors
     /// Returns the error of `call`, or a description of an invalid packet or verdict. The burst's
-    /// cursor is then at the packet at fault. The caller must panic, so that the report names this
-    /// packet.
+    /// cursor is then at the packet at fault. The caller must unwind with a [`ForeignFailure`], so
+    /// that the report names this packet.
     #[inline]
     pub fn process(
         &mut self,

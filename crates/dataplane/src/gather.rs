@@ -23,8 +23,8 @@ use linerate_machine::lost_time::LostTime;
 use linerate_path::mapping::describe;
 use linerate_path::model::IdlePolicy;
 use linerate_record::run::{
-    BucketUse, CutSegments, IdleReport, InputReport, InterfaceReport, LineReport, RingReport,
-    RunReport, TimeShares, WindowCount, WorkerReport,
+    BucketUse, CutSegments, IdleReport, InputReport, InterfaceReport, Latency, LineReport,
+    RingReport, RunReport, StageFailure, TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 /// Returns the result of a run, after its workers have ended.
 ///
 /// # Errors
-/// Returns [`RunError::Panicked`], with the profile so far, if a stage panicked.
+/// Returns [`RunError::StageFailed`], with the profile so far, if a stage failed.
 pub(crate) fn gather(
     job: &Job<'_>,
     watch: &Watch<'_>,
@@ -44,11 +44,12 @@ pub(crate) fn gather(
     interfaces: Vec<InterfaceReport>,
     lost: &[LostTime; 2],
 ) -> Result<Outcome, RunError> {
-    let panicked = ended.iter().find(|e| e.panic.is_some());
-    let interrupted = watch.is_stopped() || panicked.is_some();
+    let failure = ended.iter().find_map(failure);
+    let interrupted = watch.is_stopped() || failure.is_some();
     let report = RunReport { interfaces, ..report(job, &ended, pace, lost, interrupted) };
-    if let Some(ended) = panicked {
-        return Err(panic_error(ended, report));
+    if let Some(failure) = failure {
+        let report = Box::new(cut_short(report, failure.clone()));
+        return Err(RunError::StageFailed { failure, report });
     }
     let sinks = ended.into_iter().filter_map(|e| match e.worker.tail {
         Tail::Sink(sink) => Some(sink.kept),
@@ -58,16 +59,31 @@ pub(crate) fn gather(
     Ok(Outcome { report, kept: Kept::merge(&kept) })
 }
 
-fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
+/// Returns the failure of a worker's stage, if there was one.
+fn failure(ended: &Ended<'_>) -> Option<StageFailure> {
+    let (kind, message) = ended.failure.clone()?;
     let worker = &ended.worker;
-    let packet = worker.burst.at_cursor();
-    RunError::Panicked {
+    Some(StageFailure {
+        kind,
         worker: ended.place.name(),
         stage: worker.part_name(worker.at).to_owned(),
-        packet: packet.map(|p| p.meta().position),
-        message: ended.panic.clone().unwrap_or_default(),
-        report: Box::new(report),
+        packet: worker.burst.at_cursor().map(|packet| packet.meta().position),
+        message,
+    })
+}
+
+/// Adds the failure that ended a run to its report. Figures that are absent because the run ended
+/// early have this reason: a longer run would end likewise.
+fn cut_short(mut report: RunReport, failure: StageFailure) -> RunReport {
+    let reason = format!("the run ended too early: stage `{}` failed", failure.stage);
+    let RunReport { throughput_kpps, processed_kpps, latency, .. } = &mut report;
+    let Latency { p50, p99, p999 } = latency;
+    for figure in [throughput_kpps, processed_kpps, p50, p99, p999] {
+        if figure.as_number().is_none() {
+            figure.reason = Some(reason.clone());
+        }
     }
+    RunReport { failure: Some(failure), ..report }
 }
 
 fn report(
@@ -122,6 +138,7 @@ fn report(
         packets_home: None,
         interfaces: Vec::new(),
         quotas: lost[1].quotas(&lost[0]),
+        failure: None,
     }
 }
 

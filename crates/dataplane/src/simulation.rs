@@ -253,7 +253,7 @@ impl Case {
             readings: meter.finish(),
             cpu_ns: TIME.get().now - TIME.get().away,
             clock: [Some(1.0); 2],
-            panic: None,
+            failure: None,
             kernels: Vec::new(),
             counted: Vec::new(),
         };

@@ -161,10 +161,8 @@ fn a_panic_while_others_wait_ends_them_and_adds_up() {
     for segments in [&[(3, 1)][..], &[(1, 1), (1, 1), (1, 1)], &[(1, 3), (1, 1), (1, 2)]] {
         let options = RunOptions { ring: 16, length: RunLength::Packets(u64::MAX), ..OPTIONS };
         let error = run_on_one(&path, &mapping(segments), options).expect_err("it is broken");
-        let RunError::Panicked { report, stage, packet, .. } = error else {
-            panic!("{error}");
-        };
-        assert_eq!((stage.as_str(), packet), ("fail", Some(5_000)));
+        let RunError::StageFailed { failure, report } = error else { panic!("{error}") };
+        assert_eq!((failure.stage.as_str(), failure.packet), ("fail", Some(5_000)));
         assert_conserved(&report);
     }
 }
@@ -173,10 +171,8 @@ fn a_panic_while_others_wait_ends_them_and_adds_up() {
 fn a_panic_between_packets_names_none() {
     let path = path(vec![stage("fail early", "bursts", 3)]);
     let error = run_on_one(&path, &mapping(&[(1, 1)]), OPTIONS).expect_err("it is broken");
-    let RunError::Panicked { stage, packet, report, .. } = error else {
-        panic!("{error}");
-    };
-    assert_eq!((stage.as_str(), packet), ("fail early", None));
+    let RunError::StageFailed { failure, report } = error else { panic!("{error}") };
+    assert_eq!((failure.stage.as_str(), failure.packet), ("fail early", None));
     assert_conserved(&report);
 }
 

@@ -9,7 +9,7 @@ use common::{OPTIONS, mapping, path, run_on_one, stage};
 use conserved::assert_conserved;
 use linerate_dataplane::{Kept, RunError};
 use linerate_path::model::{FullRing, PacketClass, Path, Rate, RunLength, RunOptions, StageUse};
-use linerate_record::run::StageReport;
+use linerate_record::run::{FailureKind, StageFailure, StageReport};
 use std::collections::BTreeMap;
 
 fn edge() -> Path {
@@ -130,8 +130,8 @@ fn a_branch_that_panics_holds_the_packets_that_go_round_it() {
     path.stages[2] = StageUse { only: PacketClass::Ipv6, ..stage("fail early", "bursts", 3) };
     for segments in [&[(5, 1)][..], &[(2, 1), (3, 1)]] {
         let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
-        let RunError::Panicked { stage, report, .. } = error else { panic!("{error}") };
-        assert_eq!(stage, "fail early");
+        let RunError::StageFailed { failure, report } = error else { panic!("{error}") };
+        assert_eq!(failure.stage, "fail early");
         let mut stages = report.workers.iter().flat_map(|worker| &worker.stages);
         let broken = stages.find(|stage| stage.name == "fail early").expect("it ran");
         assert!(broken.ledger.held.packets > broken.packets.min(32) / 2, "{broken:?}");
@@ -188,10 +188,13 @@ fn a_stage_that_panics_is_named_with_its_packet() {
     let path = path(vec![stage("drop", "", 0), stage("fail", "position", 5_000)]);
     for segments in [&[(2, 1)][..], &[(1, 1), (1, 1)], &[(1, 2), (1, 2)]] {
         let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
-        let RunError::Panicked { worker, stage, packet, message, report } = error else {
-            panic!("{error}");
-        };
+        let said = error.to_string();
+        let RunError::StageFailed { failure, report } = error else { panic!("{said}") };
+        assert_eq!(report.failure.as_ref(), Some(&failure));
+        assert_eq!(said, failure.to_string());
+        let StageFailure { kind, worker, stage, packet, message } = failure;
         assert_eq!((stage.as_str(), packet), ("fail", Some(5_000)));
+        assert_eq!(kind, FailureKind::Panic);
         assert!(message.contains("broken on purpose"), "{message}");
         assert!(report.workers.iter().any(|s| s.name == worker));
         assert!(report.workers[0].stages[0].packets > 0, "the profile so far is kept");

@@ -196,10 +196,34 @@ impl Explanation {
         self
     }
 
+    /// Adapts a fix that simulates to one event: names the event or, if no simulator counts it,
+    /// leaves only what the comment says about counters.
+    #[must_use]
+    pub fn for_event(mut self, name: &str, is_simulated: bool) -> Self {
+        let Some((before, rest)) = self.fix.as_deref().and_then(|fix| fix.split_once(SIMULATE))
+        else {
+            return self;
+        };
+        self.fix = if is_simulated {
+            Some(format!("{before}{BY_SIMULATION} -e {name} -- COMMAND{rest}"))
+        } else {
+            let comment = rest.trim_start_matches("  # ").trim_start_matches(NEEDS);
+            let way = comment.trim_start_matches("; ").trim_start_matches("simulates; ");
+            (!way.is_empty()).then(|| format!("# {way}"))
+        };
+        self
+    }
+
     fn new(cause: Cause, sentence: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { cause, sentence: sentence.into(), fix: Some(fix.into()) }
     }
 }
+
+/// Prefix of suggested commands that simulate.
+const BY_SIMULATION: &str = "linerate stat --tier sim";
+
+/// Comment on a simulation if no package manager is known that could install a simulator.
+const NEEDS: &str = "needs qemu-user or Valgrind";
 
 /// Command that simulates the events; works on any machine with a simulator.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
@@ -212,7 +236,7 @@ fn simulate(facts: &Facts) -> String {
         (false, Some(installer)) => {
             format!("{} {} && {SIMULATE}", installer.command, simulator_package(installer))
         }
-        (false, None) => format!("{SIMULATE}  # needs qemu-user or Valgrind"),
+        (false, None) => format!("{SIMULATE}  # {NEEDS}"),
     }
 }
 

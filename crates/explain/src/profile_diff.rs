@@ -39,7 +39,7 @@ const METHOD: &str = "difference of two profiles; errors added in quadrature, in
 
 /// Common name for all functions of a file that have no symbol. Their addresses differ between
 /// builds.
-const NAMELESS: &str = "[without names]";
+const NAMELESS: &str = "[functions without symbols]";
 
 /// Name for the whole kernel, if only one of the profiles sampled it.
 const WHOLE_KERNEL: &str = "[not in user mode]";

@@ -92,7 +92,7 @@ fn functions_of_a_file_without_names_count_as_one() {
     let diff = profile_diff(&old, &new);
     assert_eq!(changed(&diff), []);
     assert_eq!(diff.functions.len(), 2);
-    assert!(diff.functions.iter().any(|one| one.name == "[without names]"));
+    assert!(diff.functions.iter().any(|one| one.name == "[functions without symbols]"));
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod annotate;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
+use crate::procfs::task::STATUS_UNKNOWN;
 use crate::sampler::cost::sample_cost_ns;
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
@@ -256,8 +257,7 @@ impl Program {
             return false;
         }
         let ended = running.and_then(Running::wait_a_moment);
-        self.ended =
-            Some(ended.unwrap_or_else(|| "only its parent can read its exit status".to_owned()));
+        self.ended = Some(ended.unwrap_or_else(|| STATUS_UNKNOWN.to_owned()));
         true
     }
 }

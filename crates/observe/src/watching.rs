@@ -14,7 +14,7 @@ use crate::kernel_config;
 use crate::namespace::{Namespace, OTHER_NAMESPACES, representative};
 use crate::packets::Counts;
 use crate::ports::Ports;
-use crate::procfs::task::describe_status;
+use crate::procfs::task::{STATUS_UNKNOWN, describe_status};
 use crate::profiling::Profiling;
 use crate::quotas::Quotas;
 use crate::resident::Resident;
@@ -412,8 +412,7 @@ impl Watching {
             Some(running) => running.wait_a_moment(),
             None => self.family.pids.first().and_then(status).map(describe_status),
         };
-        self.ended
-            .get_or_insert_with(|| "ended; only its parent can read its exit status".to_owned());
+        self.ended.get_or_insert_with(|| STATUS_UNKNOWN.to_owned());
         true
     }
 }

@@ -226,6 +226,14 @@ fn time_of_processes_too_short_for_a_sample_is_said() {
 }
 
 #[test]
+fn a_program_under_a_wrapper_is_named_after_the_process_that_works() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = ["timeout", "9", "sha256sum", "/dev/zero"];
+    let Some(found) = of_command(&words, 500) else { return };
+    assert_eq!(found.sampled.name, "sha256sum");
+}
+
+#[test]
 fn a_program_that_becomes_another_is_named_by_that() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(found) = of_command(&["sh", "-c", "exec sha256sum /dev/zero"], 500) else { return };

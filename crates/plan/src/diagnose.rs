@@ -61,13 +61,16 @@ const MAX_LOST_WINDOWS: f64 = 0.5;
 
 /// Returns the bottleneck of `run`, or why it cannot be determined. If no packet reached the sink,
 /// the finding says where packets ended up; if they were dropped, there is no bottleneck, because
-/// dropped packets do not incur the cost of the whole path.
+/// dropped packets do not incur the cost of the whole path. If a stage failed, the finding says so.
 ///
 /// Unless packets come from network interfaces, a source without a fixed rate is never reported as
 /// the bottleneck. If all workers wait for packets nevertheless, the slowest source queue held the
 /// others back, and the bottleneck is unknown. If the record does not say whether the rate is
 /// fixed, it is assumed to be.
 pub fn diagnose(run: &RunReport) -> Finding {
+    if let Some(failure) = &run.failure {
+        return cannot_tell(&failure.to_string());
+    }
     let end = run.dead_end();
     if let Some(end) = end.as_ref().filter(|end| end.is_drop()) {
         return cannot_tell(&format!("{}: {end}", end.outcome()));
@@ -351,17 +354,31 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
             worker.name
         ));
     };
+    let share = ticks.value / whole;
+    let takes = format!("{:.0} % of its {whole:.0} ticks per packet (tier sw)", 100.0 * share);
+    let busy = percent(leader.busy);
+    let replay = replay_share(worker);
+    let most = match replay {
+        Some(replay) if replay > share => format!(
+            "; source and sink, which are not stages of the path, take more of it ({}) than any \
+             stage, of which `{name}` takes most: {takes}",
+            percent(replay)
+        ),
+        _ => format!(", and `{name}` takes {takes}"),
+    };
     let mut sentence = format!(
-        "`{name}` is the bottleneck: worker {} is busy for {} of its running time, and `{name}` \
-         takes {:.0} % of its {whole:.0} ticks per packet (tier sw)",
-        worker.name,
-        percent(leader.busy),
-        100.0 * ticks.value / whole,
+        "`{name}` is the bottleneck: worker {} is busy for {busy} of its running time{most}",
+        worker.name
     );
+    if let Some(replay) = replay.filter(|replay| *replay <= share) {
+        sentence += &format!(
+            "; source and sink, which are not stages of the path, take {}",
+            percent(replay)
+        );
+    }
     if let Some((close, _)) = stages.get(1).filter(|(_, t)| t.high >= ticks.low) {
         sentence += &format!("; `{close}` is tied with it");
     }
-    sentence += &replay(worker);
     sentence += &neighbours(leader, leaders);
     sentence += &uneven(leader);
     Finding {
@@ -372,17 +389,12 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// Describes the share of source and sink in the worker's time if it is large; empty otherwise.
-/// Source and sink replay packets, so they are not stages of the path.
-fn replay(worker: &WorkerReport) -> String {
+/// Returns the share of source and sink in the worker's busy time, 0 to 1, if it is large. Source
+/// and sink replay packets, so they are not stages of the path.
+pub fn replay_share(worker: &WorkerReport) -> Option<f64> {
     let busy = worker.time_or_zero().busy;
-    let share = worker.replay_share().filter(|_| busy > 0.0).map_or(0.0, |replay| replay / busy);
-    match share >= HEADLINE_REPLAY {
-        true => {
-            format!("; source and sink, which are not stages of the path, take {}", percent(share))
-        }
-        false => String::new(),
-    }
+    let share = worker.replay_share().filter(|_| busy > 0.0)? / busy;
+    (share >= HEADLINE_REPLAY).then_some(share)
 }
 
 /// Describes how long the adjacent segments' workers wait: upstream for room, downstream for

@@ -163,8 +163,9 @@ fn sentence(
         }
     };
     format!(
-        "frames ({}) and buffers (up to {}){of_each} exceed {} ({}, measured {age} ago): a load \
-         that misses this level {waits}",
+        "packets take up to {}{of_each} (frames {}, buffers up to {}), more than {} ({} by \
+         `linerate memory`, {age} ago): a load that misses this level {waits}",
+        memory_size(((parts.frames + parts.buffers) / each) as f64),
         memory_size((parts.frames / each) as f64),
         memory_size((parts.buffers / each) as f64),
         before.name,
@@ -269,9 +270,9 @@ mod tests {
 
     #[test]
     fn the_sentence_names_bytes_levels_and_costs() {
-        let wanted = "frames (3 MiB) and buffers (up to 512 KiB) per queue exceed L2 (1 MiB, \
-                      measured 3 hours ago): a load that misses this level waits up to 15 ns (60 \
-                      cycles) for L3, less if loads overlap";
+        let wanted = "packets take up to 3.5 MiB per queue (frames 3 MiB, buffers up to 512 KiB), \
+                      more than L2 (1 MiB by `linerate memory`, 3 hours ago): a load that misses \
+                      this level waits up to 15 ns (60 cycles) for L3, less if loads overlap";
         assert_eq!(home_at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
     }
 

@@ -9,10 +9,12 @@
 //! equally good = best, and every other worthwhile candidate over which the speedup of best, in the
 //!                same rounds, is at most 1 + MAX_TIE_LOSS, and its low end at most 1 + MIN_GAIN
 //! keep         = the equally good candidate with the fewest workers, then segments, then the
-//!                smallest burst, then the largest speedup; the baseline if nothing is worth it
+//!                smallest burst, then the largest speedup; the baseline if nothing is worth it, or
+//!                if the baseline reaches line rate and nothing asks for more
 //! ```
 
 use linerate_path::model::Mapping;
+use linerate_record::Figure;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 use linerate_record::tune::{Candidate, TuneReport};
 
@@ -96,6 +98,23 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     Verdict { chosen, speedups }
 }
 
+/// Number of rounds from which the interval of a speedup is bounded, at [`CONFIDENCE`].
+pub const MIN_ROUNDS: u64 = 6;
+
+/// Returns whether the baseline's rate, in kpps, reaches `line_kpps` and `goal_kpps`, so that no
+/// faster mapping is needed; false without a line. Its whole interval must, if it has one.
+pub fn is_enough(baseline: &Figure, line_kpps: Option<f64>, goal_kpps: Option<f64>) -> bool {
+    let Some(line) = line_kpps.filter(|line| *line > 0.0) else { return false };
+    let needed = goal_kpps.map_or(line, |goal| goal.max(line));
+    baseline.low.or(baseline.as_number()).is_some_and(|kpps| kpps >= needed)
+}
+
+/// Returns whether a candidate is certainly worth a change: the whole interval of its speedup is.
+pub fn is_certainly_faster(candidate: &Candidate) -> bool {
+    let low = candidate.speedup.as_ref().and_then(|speedup| speedup.low);
+    low.is_some_and(|low| is_worth_it(low, 1.0))
+}
+
 /// Why the baseline was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
@@ -105,22 +124,34 @@ pub enum Kept {
     NotRun,
     /// Some candidates are certainly faster, but their latency is over the limit or unknown.
     OverLimit,
+    /// Some candidates are certainly faster, but the baseline reaches line rate.
+    LineRate,
+    /// Candidates seem faster, but too few rounds measured both rates for an interval.
+    FewRounds {
+        /// Largest number of rounds that measured the baseline and one of these candidates.
+        rounds: u64,
+    },
     /// No candidate is certainly faster.
     NoGain,
 }
 
 /// Returns why the baseline was kept, for a report without a chosen candidate.
 pub fn kept_because(report: &TuneReport) -> Kept {
-    let is_faster = |one: &Candidate| {
-        let low = one.speedup.as_ref().and_then(|speedup| speedup.low);
-        low.is_some_and(|low| is_worth_it(low, 1.0))
-    };
+    let is_faster = report.candidates.iter().any(is_certainly_faster);
+    let is_enough = || is_enough(&report.baseline_kpps, report.baseline.line_rate_kpps, None);
     match (report.rounds, report.candidates.is_empty()) {
-        (0, true) => Kept::NoCandidate,
-        (0, false) => Kept::NotRun,
-        _ if report.p99_limit_ns.is_some() && report.candidates.iter().any(is_faster) => {
-            Kept::OverLimit
-        }
+        (0, true) => return Kept::NoCandidate,
+        (0, false) => return Kept::NotRun,
+        _ if report.p99_limit_ns.is_some() && is_faster => return Kept::OverLimit,
+        _ if is_faster && is_enough() => return Kept::LineRate,
+        _ => {}
+    }
+    let seems_faster = |speedup: &&Figure| {
+        speedup.low.is_none() && speedup.as_number().is_some_and(|value| is_worth_it(value, 1.0))
+    };
+    let speedups = report.candidates.iter().filter_map(|one| one.speedup.as_ref());
+    match speedups.filter(seems_faster).map(|speedup| speedup.n).max() {
+        Some(rounds) if rounds < MIN_ROUNDS => Kept::FewRounds { rounds },
         _ => Kept::NoGain,
     }
 }
@@ -137,7 +168,7 @@ fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
 mod tests {
     use super::*;
     use linerate_path::model::Segment;
-    use linerate_record::{Body, fixtures};
+    use linerate_record::{Body, Tier, fixtures};
 
     fn mapping(cuts: &[(usize, usize, u32)]) -> Mapping {
         let segment = |&(from, to, replicas)| Segment { stages: from..to, replicas, cpus: vec![] };
@@ -243,21 +274,48 @@ mod tests {
 
     #[test]
     fn the_baseline_is_kept_for_a_reason() {
-        let kept = |low: Option<f64>, limit_ns: Option<f64>, rounds: u32| {
+        let kept = |low: Option<f64>, limit_ns: Option<f64>, rounds: u32, line: f64| {
             let Body::Tune(mut report) = fixtures::record("tune").body else {
                 unreachable!("a record of tune")
             };
             (report.chosen, report.p99_limit_ns, report.rounds) = (None, limit_ns, rounds);
+            let rate = report.baseline_kpps.low.expect("an interval");
+            report.baseline.line_rate_kpps = Some(line * rate);
             for speedup in report.candidates.iter_mut().filter_map(|one| one.speedup.as_mut()) {
-                speedup.low = low;
+                (speedup.low, speedup.n) = (low, if low.is_some() { 8 } else { 5 });
             }
             kept_because(&report)
         };
         let (certain, uncertain) = (Some(1.5), Some(1.0 + MIN_GAIN));
-        assert_eq!(kept(uncertain, None, 9), Kept::NoGain);
-        assert_eq!(kept(None, Some(1e6), 9), Kept::NoGain);
-        assert_eq!(kept(certain, Some(1e6), 9), Kept::OverLimit);
-        assert_eq!(kept(certain, None, 0), Kept::NotRun);
+        assert_eq!(kept(uncertain, None, 9, 2.0), Kept::NoGain);
+        assert_eq!(kept(uncertain, None, 9, 0.5), Kept::NoGain);
+        assert_eq!(kept(None, Some(1e6), 9, 2.0), Kept::FewRounds { rounds: 5 });
+        assert_eq!(kept(certain, Some(1e6), 9, 0.5), Kept::OverLimit);
+        assert_eq!(kept(certain, None, 0, 2.0), Kept::NotRun);
+        assert_eq!(kept(certain, None, 9, 0.999), Kept::LineRate);
+    }
+
+    #[test]
+    fn a_rate_is_enough_if_its_whole_interval_reaches_line_rate_and_goal() {
+        let interval = Estimate { value: 110.0, low: 100.0, high: 120.0, confidence: 0.95, n: 8 };
+        let rate = Figure::number("kpps", interval, Tier::Sw, "by hand");
+        assert!(is_enough(&rate, Some(100.0), None) && !is_enough(&rate, Some(101.0), None));
+        assert!(!is_enough(&rate, None, None) && !is_enough(&rate, None, Some(50.0)));
+        assert!(is_enough(&rate, Some(90.0), Some(100.0)));
+        assert!(!is_enough(&rate, Some(90.0), Some(105.0)));
+    }
+
+    #[test]
+    fn intervals_need_this_many_rounds() {
+        let two = mapping(&[(0, 4, 2)]);
+        let low = |count: u64| {
+            let (base, kpps) = (rounds(100.0), rounds(190.0));
+            let count = count as usize;
+            let verdict = choose(baseline(&base[..count]), &[contender(&two, &kpps[..count])]);
+            verdict.speedups[0].map(|speedup| speedup.low)
+        };
+        assert!(low(MIN_ROUNDS).is_some_and(f64::is_finite));
+        assert!(low(MIN_ROUNDS - 1).is_some_and(|low| !low.is_finite()));
     }
 
     #[test]

@@ -38,7 +38,8 @@ const ADDED_MAX: f64 = 5.0;
 fn stage_in_c() -> Box<dyn Stage> {
     let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let (source, object) = (folder.path().join("ttl.c"), folder.path().join("libttl.so"));
-    std::fs::write(&source, C_SOURCE.replace("@NAME@", "ttl")).expect("the folder can be written");
+    let text = C_SOURCE.replace("@NAME@", "ttl").replace("@FILE@", "ttl");
+    std::fs::write(&source, text).expect("the folder can be written");
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O2", "-g", INCLUDE, "-fPIC", "-shared", "-fvisibility=hidden", "-o"]);
     let done = cc.arg(&object).arg(&source).output().expect("a C compiler is installed");

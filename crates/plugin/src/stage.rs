@@ -4,7 +4,7 @@
 use crate::abi::{Process, RawSetup, RawValue, ReadCounts};
 use crate::{FILE, Loaded};
 use linerate_linux::crash::guarded;
-use linerate_stage_api::foreign::Foreign;
+use linerate_stage_api::foreign::{FailureKind, Foreign, ForeignFailure};
 use linerate_stage_api::params::{Params, Value, fail};
 use linerate_stage_api::{BuildContext, BuildError, Burst, Stage, StageContext};
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -122,10 +122,11 @@ impl Stage for Foreigner {
                 },
             )
         });
-        if let Err(failure) = result {
-            // The worker reports this as a panic on the packet at the burst's cursor. Unlike
-            // `panic!`, this call does not print a panic message.
-            std::panic::resume_unwind(Box::new(failure));
+        if let Err(message) = result {
+            let kind = if *is_broken { FailureKind::Crash } else { FailureKind::Invalid };
+            // The worker reports this with the packet at the burst's cursor. Unlike `panic!`, this
+            // call does not print a panic message.
+            std::panic::resume_unwind(Box::new(ForeignFailure { kind, message }));
         }
     }
 

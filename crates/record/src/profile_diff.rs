@@ -107,7 +107,8 @@ impl ChangeVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionChange {
-    /// Function name, or `[without names]` for all unnamed functions of a file.
+    /// Function name, or `[functions without symbols]` for all unnamed functions of a file;
+    /// `[without names]` in records before version 2.10.
     pub name: String,
     /// Basename of the binary or shared library that contains the function; `kernel` for the
     /// kernel.

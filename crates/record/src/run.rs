@@ -2,11 +2,13 @@
 //! The body of a `run` record: time and packets per worker and stage.
 
 mod ended;
+mod failed;
+mod replay;
 
 pub use crate::buckets::BucketUse;
 pub use crate::dead_end::DeadEnd;
 use crate::figure::Figure;
-use crate::finding::{Finding, KernelAdvice, Limit};
+use crate::finding::{Finding, KernelAdvice};
 pub use crate::input::{CutSegments, InputReport, UnreadTail};
 pub use crate::interfaces::{
     Bounds, InterfaceChanges, InterfaceReport, ReceivedReport, SentReport,
@@ -14,6 +16,8 @@ pub use crate::interfaces::{
 use crate::kernels::Kernel;
 pub use crate::tally::Tally;
 use crate::why::{Quota, WhyFinding};
+pub use failed::{FailureKind, StageFailure};
+pub use replay::ReplayShare;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -368,6 +372,10 @@ pub struct RunReport {
     /// before version 2.6.
     #[serde(default)]
     pub quotas: Option<Vec<Quota>>,
+    /// The stage that failed and so ended the run; `null` if none did, and in records before
+    /// version 2.10.
+    #[serde(default)]
+    pub failure: Option<StageFailure>,
 }
 
 /// The line (network link) that the path should saturate.
@@ -434,49 +442,12 @@ impl WorkerReport {
     }
 }
 
-/// Cost of replaying packets from memory. With a NIC, this cost would disappear or be replaced by
-/// the cost of the driver.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReplayShare {
-    /// Fraction of all workers' busy time, 0 to 1.
-    pub share: f64,
-    /// Predicted path capacity without replay, in kpps, with the busiest remaining worker as the
-    /// bottleneck. `None` if the workers are not the limit.
-    pub kpps_without: Option<f64>,
-}
-
 impl RunReport {
     /// Returns the largest number of replicas of a segment.
     pub fn most_replicas(&self) -> u32 {
         self.workers.iter().map(|worker| worker.replica + 1).max().unwrap_or(0)
     }
 
-    /// Returns the cost of replay; `None` if times are unknown or network interfaces were used.
-    pub fn replay_share(&self) -> Option<ReplayShare> {
-        if !self.interfaces.is_empty() {
-            return None;
-        }
-        let (mut replay, mut busy) = (0.0, 0.0);
-        // Largest busy fraction of any worker with and without replay, relative to the time for
-        // which the worker was not preempted.
-        let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
-        for worker in &self.workers {
-            let time = worker.time?;
-            let own = worker.replay_share()?.min(time.busy);
-            let running = (time.busy + time.starved + time.blocked).max(f64::MIN_POSITIVE);
-            (replay, busy) = (replay + own, busy + time.busy);
-            with_most = with_most.max(time.busy / running);
-            without_most = without_most.max((time.busy - own) / running);
-        }
-        let limits = |finding: &Finding| finding.limit == Limit::Processing;
-        let is_limited = self.finding.as_ref().is_some_and(limits);
-        let kpps = self.processed_kpps.as_number().filter(|_| is_limited && without_most > 0.0);
-        let kpps_without = kpps.map(|kpps| kpps * with_most / without_most);
-        (busy > 0.0).then_some(ReplayShare { share: replay / busy, kpps_without })
-    }
-}
-
-impl RunReport {
     /// Returns whether the packets came from network interfaces, in which case the sender set the
     /// rate.
     pub fn is_live(&self) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats the report of a `doctor` record: which tiers work, what was observed, and all
-//! recommended commands, one per line for copying. Manual steps and steps on other machines are
+//! recommended commands, for copying. Manual steps and steps on other machines are
 //! shown as `#` comments.
 
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
@@ -8,8 +8,8 @@ use crate::value::{ABSENT, clean, cut};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
-/// Formats the report of `linerate doctor`. Commands are never wrapped and may exceed
-/// `style.width`.
+/// Formats the report of `linerate doctor`. Commands may exceed `style.width`; those longer than
+/// [`COMMAND_COLUMNS`] continue on the next line after a backslash.
 pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
     let sheet = Sheet { column: names.max().unwrap_or(0) + 4, style };
@@ -175,12 +175,65 @@ impl Sheet<'_> {
         let observed = observed.map(|(names, fix)| (names.join(", "), fix));
         let item = |(names, fix): (String, &str)| match fix.split_once("  # ") {
             Some((command, why)) => {
-                format!("# {}: {}\n{}\n", clean(&names), clean(why), clean(command))
+                let comment = format!("# {}: {}", clean(&names), clean(why));
+                format!("{}\n{}\n", broken(&comment), broken(&clean(command)))
             }
-            None => format!("# {}\n{}\n", clean(&names), clean(fix)),
+            None => {
+                let comment = format!("# {}", clean(&names));
+                format!("{}\n{}\n", broken(&comment), broken(&clean(fix)))
+            }
         };
         named.chain(observed).map(item).collect()
     }
+}
+
+/// Maximum width of a command or of its comment.
+const COMMAND_COLUMNS: usize = 100;
+
+/// Breaks a comment into several, and a command at spaces outside quotes, after a backslash, so
+/// that a shell still reads it as one.
+fn broken(line: &str) -> String {
+    const INDENT: &str = "    ";
+    const BACKSLASH: &str = " \\";
+    if line.chars().count() <= COMMAND_COLUMNS {
+        return line.to_owned();
+    }
+    if let Some(comment) = line.strip_prefix("# ") {
+        let options = textwrap::Options::new(COMMAND_COLUMNS);
+        return textwrap::fill(comment, options.initial_indent("# ").subsequent_indent("# "));
+    }
+    let (mut all, mut current) = (String::new(), String::new());
+    for word in words(line) {
+        let width = current.chars().count() + 1 + word.chars().count() + BACKSLASH.len();
+        if current.is_empty() {
+            current += word;
+        } else if width <= COMMAND_COLUMNS {
+            current = format!("{current} {word}");
+        } else {
+            all += &format!("{current}{BACKSLASH}\n");
+            current = format!("{INDENT}{word}");
+        }
+    }
+    all + &current
+}
+
+/// Splits a command at spaces outside quotes. A comment is one word, with all that follows it.
+fn words(command: &str) -> Vec<&str> {
+    let (mut all, mut from, mut quote) = (Vec::new(), 0, None);
+    for (at, c) in command.char_indices() {
+        match (quote, c) {
+            (None, '#') if at == from => break,
+            (None, ' ') => {
+                all.push(&command[from..at]);
+                from = at + 1;
+            }
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    all.push(&command[from..]);
+    all
 }
 
 /// Returns each fix once, in order of first appearance, with the names of all tiers or observations
@@ -197,4 +250,28 @@ fn grouped<'a>(
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_commands_continue_after_a_backslash_and_stay_the_same_command() {
+        let loops = "for i in $(seq 25 26) 29 31 33 35 38 40 42; do echo 0 | sudo tee \
+                     /proc/irq/$i/smp_affinity_list; done";
+        let quoted = format!("sudo grubby --args='{}' --update-kernel=ALL", "isolcpus ".repeat(9));
+        let noted = format!("sudo true {} # a comment {}", "a ".repeat(30), "b ".repeat(30));
+        for command in [loops, &quoted, &noted, "sudo short"] {
+            let text = broken(command);
+            assert_eq!(text.replace(" \\\n    ", " "), command);
+            let is_long = command.len() > COMMAND_COLUMNS;
+            assert_eq!(text.contains(" \\\n"), is_long, "{text}");
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.len() <= COMMAND_COLUMNS && first.matches('\'').count() != 1, "{text}");
+        }
+        let comment = broken(&format!("# tiers hw, user: {}", "on the host ".repeat(12)));
+        assert!(comment.lines().count() == 2 && comment.lines().all(|line| line.starts_with("# ")));
+        assert!(comment.lines().all(|line| line.len() <= COMMAND_COLUMNS), "{comment}");
+    }
 }

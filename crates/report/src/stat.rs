@@ -50,7 +50,7 @@ pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
     stacked(&[
         counted + &ended + &times + &line("tier", &tier(report), style) + &caches,
         limited(&baseline::block(report, style), 10),
-        limited(&events::table(report, style), 14) + &limited(&missing, 5),
+        limited(&events::table(report, style), 14) + &limited(&missing, 9),
         hot::table(report, hot::ON_SCREEN, style),
         limited(&metrics::table(report, style), 12),
         limited(&rows::threads(report, style), 8),

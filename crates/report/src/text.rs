@@ -120,7 +120,10 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let home = sentence_of(report.packets_home.as_ref());
     let taken = taken_by_others(&report.causes);
     let sentences = [finding, &taken, kernels, &flows, home].map(|text| sentences(text, narrow));
-    format!("{}\n{}", crate::run(report, whole), sentences.concat())
+    let failed = report.failure.as_ref().map_or_else(String::new, |failure| {
+        labelled("failed", Paint::Warning, &clean(&failure.to_string()), whole)
+    });
+    format!("{failed}{}\n{}", crate::run(report, whole), sentences.concat())
 }
 
 fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {

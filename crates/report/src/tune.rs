@@ -12,7 +12,7 @@ use crate::value::{ABSENT, clean, interval, min_gain, percent, quoted, reason, t
 use crate::{PATH_FILE, Style, TUNED_FILE};
 use linerate_plan::MAX_WORKERS;
 use linerate_plan::line_rate::to_line_rate;
-use linerate_plan::verdict::{Kept, kept_because};
+use linerate_plan::verdict::{Kept, MIN_ROUNDS, kept_because};
 use linerate_record::Figure;
 use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
@@ -48,18 +48,12 @@ pub(crate) fn screen(report: &TuneReport, is_written: bool, style: &Style) -> St
 
 /// Formats what to do next: run or write the chosen mapping, and make the bottleneck cheaper.
 fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
+    let written = if is_written { unchanged(report, style) } else { String::new() };
     if let Some(end) = dead_end(report) {
-        return line("do", end.remedy(), style);
+        return written + &line("do", end.remedy(), style);
     }
     if reached_before(report).is_some() {
-        let keep = match (report.chosen, is_written) {
-            (Some(_), true) => format!(
-                "keep the mapping of {PATH_FILE}; {TUNED_FILE} is for a line faster than {}",
-                quoted(&report.baseline_kpps, |kpps| Kpps(kpps).to_string())
-            ),
-            _ => format!("keep the mapping of {PATH_FILE}"),
-        };
-        return line("do", &keep, style);
+        return written + &line("do", &format!("keep the mapping of {PATH_FILE}"), style);
     }
     if report.predicted_from.is_some() && report.chosen.is_none() {
         let measure = format!("linerate tune {PATH_FILE}  # measure the candidates");
@@ -72,15 +66,27 @@ fn next(report: &TuneReport, is_written: bool, style: &Style) -> String {
         (Some(_), false) => None,
     };
     let mapping = match (report.chosen, is_written) {
-        (None, _) => String::new(),
+        (None, _) => written,
         (Some(_), true) => {
             let run = format!("linerate run {TUNED_FILE}  # run the path with this mapping");
             line("do", &run, style)
         }
         (Some(_), false) => line("do", "add --out FILE to write the path with this mapping", style),
     };
-    let label = if mapping.is_empty() { "do" } else { "then" };
+    let label = if report.chosen.is_none() { "do" } else { "then" };
     mapping + &cheaper(report, file).map_or_else(String::new, |text| line(label, &text, style))
+}
+
+/// States that the written path file has the baseline mapping; empty if another one was chosen.
+fn unchanged(report: &TuneReport, style: &Style) -> String {
+    let text = match report.chosen {
+        Some(_) => return String::new(),
+        None if report.given_mapping == report.baseline_mapping => {
+            format!("{TUNED_FILE}, with the mapping of {PATH_FILE} unchanged")
+        }
+        None => format!("{TUNED_FILE}, with the mapping {}", report.baseline_mapping),
+    };
+    line("written", &text, style)
 }
 
 /// Describes the next step towards line rate or, if there is none, a higher rate, with the mapping
@@ -106,12 +112,17 @@ fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
     }
 }
 
-/// Returns the baseline's rate as a fraction of line rate, if it reaches line rate and no limit on
-/// latency asks for another mapping.
+/// Returns the baseline's rate as a fraction of line rate, if the baseline was kept because it
+/// reaches line rate.
 pub(crate) fn reached_before(report: &TuneReport) -> Option<f64> {
+    let is_kept = report.chosen.is_none() && kept_because(report) == Kept::LineRate;
+    is_kept.then(|| share_before(report)).flatten()
+}
+
+/// Returns the baseline's rate as a fraction of line rate, if the path has a line.
+fn share_before(report: &TuneReport) -> Option<f64> {
     let line = report.baseline.line_rate_kpps.filter(|line| *line > 0.0)?;
-    let share = report.baseline_kpps.as_number()? / line;
-    (share >= 1.0 && report.p99_limit_ns.is_none()).then_some(share)
+    Some(report.baseline_kpps.as_number()? / line)
 }
 
 /// Returns the rate of the mapping that was kept.
@@ -239,7 +250,9 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     let mut notes = String::new();
     let all = report.candidates.iter();
     let figures = all.clone().flat_map(|c| c.measured_kpps.iter().chain([&c.predicted_kpps]));
-    let mut confidences: Vec<f64> = figures.filter_map(|figure| figure.confidence).collect();
+    let has_interval = |figure: &&Figure| figure.low.or(figure.high).is_some();
+    let mut confidences: Vec<f64> =
+        figures.filter(has_interval).filter_map(|figure| figure.confidence).collect();
     confidences.sort_unstable_by(f64::total_cmp);
     confidences.dedup();
     if let [confidence] = confidences[..] {
@@ -248,6 +261,14 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     if report.rounds > 0 {
         notes +=
             &note(&format!("measured in {}, interleaved", counted(report.rounds.into(), "round")));
+    }
+    let few = |figure: &Figure| figure.as_number().is_some() && figure.low.is_none();
+    if all.clone().filter_map(|one| one.speedup.as_ref()).any(few) {
+        let text = format!(
+            "without brackets: the workers were preempted in all but a few rounds, and an \
+             interval needs {MIN_ROUNDS}"
+        );
+        notes += &note(&text);
     }
     if all.clone().any(|candidate| range(candidate).is_some()) {
         notes += &note("* memory-bound: the prediction is a range");
@@ -270,6 +291,11 @@ pub(crate) fn kept_headline(report: &TuneReport) -> String {
         Kept::NoCandidate => "nothing else was tried".to_owned(),
         Kept::NotRun => "tuning stopped before the candidates had run".to_owned(),
         Kept::OverLimit => "no faster candidate is known to meet the p99 limit".to_owned(),
+        Kept::LineRate => "line rate reached".to_owned(),
+        Kept::FewRounds { rounds } => format!(
+            "only {rounds} of {} rounds undisturbed; a comparison needs {MIN_ROUNDS}",
+            report.rounds
+        ),
         Kept::NoGain => format!("no candidate is certain to gain {}", min_gain()),
     }
 }
@@ -280,6 +306,13 @@ fn kept_sentence(report: &TuneReport) -> String {
         Kept::NoCandidate => "nothing else was tried",
         Kept::NotRun => "tuning stopped before the candidates had run",
         Kept::OverLimit => "the latency of every faster candidate is over the p99 limit or unknown",
+        Kept::LineRate => "it reaches line rate; for more, set a higher --goal or line rate",
+        Kept::FewRounds { rounds } => &format!(
+            "at most {rounds} of {} rounds measured both the baseline and a candidate that seems \
+             faster without preemption, and an interval needs {MIN_ROUNDS}: repeat on an idle \
+             machine, or with fewer workers than CPUs (--cpus)",
+            report.rounds
+        ),
         Kept::NoGain => &format!(
             "no candidate's interval is entirely above a gain of {}, the minimum for a change",
             min_gain()
@@ -296,17 +329,17 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     }
     let Some(candidate) = chosen else {
         let mut lines = line("kept", &kept_sentence(report), style);
-        lines += &latency("latency", &report.latency_before(), report.p99_limit_ns, style);
+        lines += &latency("latency", &report.latency_before(), style);
         lines += &limit(report, style);
         lines += &gap(report, &report.baseline_kpps, style);
         return lines;
     };
     let after = measured(report);
     let mut lines = line("before", &kpps(&report.baseline_kpps), style);
-    lines += &latency("", &report.latency_before(), report.p99_limit_ns, style);
+    lines += &latency("", &report.latency_before(), style);
     let after_all = format!("{}, {}", kpps(after), setting(candidate, report));
     lines += &line("after", &after_all, style);
-    lines += &latency("", &report.latency_after(), report.p99_limit_ns, style);
+    lines += &latency("", &report.latency_after(), style);
     lines += &limit(report, style);
     if let Some(speedup) = &candidate.speedup {
         let text = quoted(speedup, |value| format!("{}x", three_digits(value)));
@@ -316,20 +349,18 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     lines + &gap(report, after, style)
 }
 
-/// Formats the path latency measured in the rounds. With a limit on it, a missing p99 has its
-/// reason.
-fn latency(label: &str, of: &RoundLatency, limit_ns: Option<f64>, style: &Style) -> String {
+/// Formats the path latency measured in the rounds. A missing quantile has its reason.
+fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
+    let RoundLatency { p50, p99 } = of;
     let one = |name: &str, figure: &Figure| {
-        Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
-            .filter(|_| figure.as_number().is_some())
+        format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string()))
     };
-    let absent = || format!("p99 {ABSENT} ({})", reason(&of.p99));
-    let p99 = one("p99", &of.p99).or_else(|| limit_ns.map(|_| absent()));
-    let known: Vec<String> = [one("p50", &of.p50), p99].into_iter().flatten().collect();
-    match known.is_empty() {
-        true => String::new(),
-        false => line(label, &known.join(", "), style),
-    }
+    let are_absent = [p50, p99].iter().all(|figure| figure.as_number().is_none());
+    let text = match are_absent && reason(p50) == reason(p99) {
+        true => one("p50/p99", p50),
+        false => format!("{}, {}", one("p50", p50), one("p99", p99)),
+    };
+    line(label, &text, style)
 }
 
 /// States whether the chosen mapping meets the latency limit.
@@ -377,7 +408,7 @@ fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
             Kpps(missing)
         )
     } else {
-        let before = reached_before(report).filter(|_| report.chosen.is_some());
+        let before = share_before(report).filter(|share| *share >= 1.0 && report.chosen.is_some());
         let before = before
             .map_or_else(String::new, |share| format!(" before tuning ({} %)", percent(share)));
         format!("{}; reached{before}", Kpps(line_rate))

@@ -91,16 +91,24 @@ fn a_line_rate_that_was_reached_before_needs_no_faster_mapping() {
         report.baseline.line_rate_kpps = Some(kpps / factor);
         report.tuned.line_rate_kpps = Some(kpps / factor);
     };
-    let text = of_tune(true, |report| reached(report, 4.3));
+    let text = of_tune(true, |report| {
+        reached(report, 4.3);
+        report.chosen = None;
+    });
     let first = text.lines().next().unwrap_or_default();
     let expected = "Keep the mapping: line rate reached (430 %); merge";
     assert!(first.starts_with(expected) && first.contains(" is not needed"), "{text}");
-    assert!(text.contains("; reached before tuning (430.0 %)"), "{text}");
-    assert!(
-        text.contains("\ndo          keep the mapping of PATH.toml; TUNED.toml is for"),
-        "{text}"
-    );
+    // The baseline is kept: no candidate has the mark of the kept mapping.
+    assert!(!text.contains("\n> ") && !text.contains("\nafter "), "{text}");
+    assert!(text.contains("\nkept        baseline: it reaches line rate"), "{text}");
+    assert!(text.contains("\nwritten     TUNED.toml, with the mapping "), "{text}");
+    assert!(text.contains("\ndo          keep the mapping of PATH.toml\n"), "{text}");
     assert!(!text.contains("linerate run TUNED.toml"), "{text}");
+    // A higher goal or a lower end of the interval below line rate needs the faster mapping.
+    let text = of_tune(true, |report| reached(report, 4.3));
+    assert!(text.contains("x by merge") || text.contains("rounds by merge"), "{text}");
+    assert!(text.contains("; reached before tuning (430.0 %)"), "{text}");
+    assert!(text.contains("\n> ") && text.contains("\nafter "), "{text}");
     // A limit on latency may need another mapping at any rate.
     let text = of_tune(true, |report| {
         reached(report, 4.3);
@@ -116,6 +124,35 @@ fn a_line_rate_that_was_reached_before_needs_no_faster_mapping() {
         text.lines().next().is_some_and(|first| first.contains("; `gre_encap` limits the rate")),
         "{text}"
     );
+    // Source and sink take more than any stage.
+    let text = of_run(|report| {
+        report.line_rate_kpps = report.processed_kpps.as_number().map(|kpps| kpps / 4.536);
+        let worker = &mut report.workers[0];
+        let busy = worker.time.map(|time| 0.7 * time.busy);
+        worker.stages[0].busy = busy;
+    });
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.contains("; source and sink take 7"), "{first}");
+    assert!(first.contains(" % of the work, `gre_encap` "), "{first}");
+}
+
+#[test]
+fn a_much_longer_median_latency_is_in_the_first_line() {
+    let first = |after: f64| {
+        let text = of_tune(false, |report| {
+            let nanos = |value: f64| Figure::exact("ns", value, Tier::Sw, "by hand");
+            let latency = |value: f64| RoundLatency { p50: nanos(value), p99: nanos(2.0 * value) };
+            report.baseline_latency = Some(latency(30e3));
+            let chosen = &mut report.candidates[report.chosen.expect("a mapping") as usize];
+            chosen.latency = Some(latency(after));
+            chosen.name = "merge and replicate x2, bursts of 256 packets".to_owned();
+        });
+        text.lines().next().expect("a line").to_owned()
+    };
+    let slow = first(251e3);
+    assert!(slow.contains("; p50 30 µs to 251 µs") && slow.contains("merge and"), "{slow}");
+    assert!(slow.chars().count() <= 100 && slow.contains(" kpps to "), "{slow}");
+    assert!(!first(59e3).contains("p50"), "{}", first(59e3));
 }
 
 #[test]
@@ -132,6 +169,18 @@ fn a_budget_says_how_far_a_rate_exceeds_line_rate() {
     shortfall.share_of_line = 4.536;
     let text = joined(&screen(&record, false));
     assert!(text.contains("-byte frames: 453.6 % of line rate"), "{text}");
+    let first = "Line rate (99.9 Gb/s) holds from 136 bytes on, at the measured cost per packet";
+    assert!(text.starts_with(first), "{text}");
+    let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
+    let shortfall = report.shortfall.as_mut().expect("it was measured");
+    (shortfall.holds_from_bytes, shortfall.share_of_line_at_shortest) = (40.0, 1.3);
+    let text = screen(&record, false);
+    assert!(text.starts_with("Line rate (99.9 Gb/s) holds with the shortest frames, "), "{text}");
+    let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
+    let shortfall = report.shortfall.as_mut().expect("it was measured");
+    (shortfall.holds_from_bytes, shortfall.share_of_line_at_shortest) = (3056.0, 0.02);
+    let text = screen(&record, false);
+    assert!(text.starts_with("Line rate (99.9 Gb/s) is not reached: 50 % with 1518 b"), "{text}");
 }
 
 #[test]

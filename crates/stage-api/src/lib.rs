@@ -81,7 +81,8 @@ pub mod kernels {
 
 /// Bursts as seen by code in another language.
 pub mod foreign {
-    pub use linerate_dataplane::foreign::{Foreign, ForeignBurst, PACKET_OFFSETS};
+    pub use linerate_dataplane::foreign::{Foreign, ForeignBurst, ForeignFailure, PACKET_OFFSETS};
+    pub use linerate_record::run::FailureKind;
 }
 
 /// Sources that derive their packets from those of a capture.

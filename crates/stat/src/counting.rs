@@ -4,6 +4,7 @@
 //! A single thread waits for whichever comes first: the end of the target, a signal, the end of a
 //! slice or interval, or the next scan for new threads.
 
+use crate::emulation::is_simulated;
 use crate::measured::{Ground, Measured};
 use crate::requested::RequestedEvent;
 use crate::run::{Run, ns};
@@ -175,7 +176,8 @@ impl Counting<'_> {
         let events = self.session.outcomes().iter().zip(self.session.events());
         for ((outcome, event), explained) in events.zip(&mut self.explained) {
             if let (Err(refusal), None) = (outcome, &explained) {
-                *explained = Some(explainer.explain(refusal, event));
+                let explanation = explainer.explain(refusal, event);
+                *explained = Some(explanation.for_event(&event.name, is_simulated(&event.name)));
             }
         }
     }

@@ -23,7 +23,7 @@ mod tests;
 mod traps;
 
 pub(crate) use counts::Counts;
-pub(crate) use names::native;
+pub(crate) use names::{is_simulated, native};
 
 use crate::sim::model::Model;
 use crate::sim::{Folder, SimError, find_command, mode};

@@ -10,7 +10,8 @@
 //! predict    mappings <- search all that the path allows, predict each
 //! trial      rounds   <- baseline and the best contenders, in random order
 //!                        (the baseline with its own kernels, all others with the kernels to try)
-//!            verdict  <- keep the best contender that clearly beats the baseline, or the baseline
+//!            verdict  <- keep the best contender that clearly beats the baseline; the baseline, if
+//!                        there is none or if it reaches line rate and nothing asks for more
 //!            tuned    <- one long run of the kept mapping
 //! idle       policy   <- if the path has a rate: proposed for the load in that run
 //!            verdict  <- keep it if it saves CPU time compared with polling, in random order

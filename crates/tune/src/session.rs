@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub memory: &'a Result<KnownMemory, Unknown>,
     /// Upper limit on the 99th percentile latency, in nanoseconds; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
+    /// Rate that the path should reach, in kpps; `None` without a goal.
+    pub goal_kpps: Option<f64>,
 }
 
 /// A tuning session in progress: request, background load, and progress observer.
@@ -103,7 +105,8 @@ impl<'a> Session<'a> {
         measured: &Measured,
         predicted: &Predicted,
     ) -> Result<Option<Trial>, TuneError> {
-        trial(&self.bench(), measured, predicted, self.request.p99_limit_ns)
+        let Request { p99_limit_ns, goal_kpps, .. } = *self.request;
+        trial(&self.bench(), measured, predicted, p99_limit_ns, goal_kpps)
     }
 }
 

@@ -10,7 +10,7 @@ use linerate_machine::ticks::ticks;
 use linerate_path::mapping::describe;
 use linerate_path::model::Mapping;
 use linerate_plan::candidates::Proposal;
-use linerate_plan::verdict::{Baseline, Contender, Verdict, choose};
+use linerate_plan::verdict::{Baseline, Contender, Verdict, choose, is_enough};
 use linerate_record::run::RunReport;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::tune::{Candidate, RoundLatency};
@@ -39,7 +39,8 @@ pub struct Trial {
     pub baseline_latency: RoundLatency,
     /// Results of the contenders.
     pub contenders: Vec<Contested>,
-    /// Index of the proposal to keep; `None` for the baseline.
+    /// Index of the proposal to keep; `None` for the baseline, also if that reaches line rate and
+    /// neither a higher goal nor a limit on latency asks for another mapping.
     pub chosen: Option<usize>,
 }
 
@@ -92,6 +93,7 @@ pub(crate) fn trial(
     measured: &Measured,
     predicted: &Predicted,
     p99_limit_ns: Option<f64>,
+    goal_kpps: Option<f64>,
 ) -> Result<Option<Trial>, TuneError> {
     let trial = bench.with(kernels(&predicted.kernels).unwrap_or(bench.kernels));
     let asked = Asked { mapping: &measured.mapping, burst: bench.path.run.burst, p99_limit_ns };
@@ -103,9 +105,12 @@ pub(crate) fn trial(
     let rates: Vec<Vec<Option<f64>>> = seen.iter().map(|seen| each(seen, |one| one.kpps)).collect();
     let latencies: Vec<RoundLatency> = seen.iter().map(|seen| latency(seen)).collect();
     let Verdict { chosen, speedups } = asked.verdict(&contenders, &rates, &latencies);
+    let baseline_kpps = rate_figure(&rates[0]);
+    let line_kpps = measured.report.line_rate_kpps;
+    let is_kept = p99_limit_ns.is_none() && is_enough(&baseline_kpps, line_kpps, goal_kpps);
     let results = contenders.iter().zip(&rates[1..]).zip(&latencies[1..]).zip(speedups);
     Ok(Some(Trial {
-        baseline_kpps: rate_figure(&rates[0]),
+        baseline_kpps,
         baseline_latency: latencies[0].clone(),
         contenders: results
             .map(|(((tried, rates), latency), speedup)| Contested {
@@ -115,7 +120,7 @@ pub(crate) fn trial(
                 latency: latency.clone(),
             })
             .collect(),
-        chosen: chosen.map(|chosen| contenders[chosen].index),
+        chosen: chosen.filter(|_| !is_kept).map(|chosen| contenders[chosen].index),
     }))
 }
 

@@ -72,6 +72,9 @@ fn people_read_the_same() {
     for head in ["tiers", "processor", "topology", "counters", "data plane"] {
         assert!(text.lines().any(|line| line == head), "{head}: {text}");
     }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // Long commands continue on the next line.
+    let text = text.replace(" \\\n    ", " ");
     // These values are measured in each run.
     let moves = ["core_clock", "load", "steal", "huge_pages", "irq_affinity"];
     for observation in report.observations.iter().filter(|o| !moves.contains(&o.name.as_str())) {

@@ -134,24 +134,30 @@ fn a_crash_and_nonsense_are_named_by_stage_and_packet() {
     let folder = Folder::new();
     compile(&folder, ROGUE, &[]);
     let cases = [
-        ("segv", "SIGSEGV at address 0x10"),
-        ("abort", "SIGABRT"),
-        ("divide", "SIG"),
-        ("verdict", "invalid verdict 7"),
-        ("cause", "drop cause 5 is out of range; causes declared by the stage: 1"),
-        ("length", "a frame of 65535 bytes"),
-        ("offsets", "header offsets"),
+        ("segv", "crashed", "SIGSEGV at address 0x10"),
+        ("abort", "crashed", "SIGABRT"),
+        ("divide", "crashed", "SIG"),
+        ("verdict", "failed", "invalid verdict 7"),
+        ("cause", "failed", "drop cause 5 is out of range; causes declared by the stage: 1"),
+        ("length", "failed", "a frame of 65535 bytes"),
+        ("offsets", "failed", "header offsets"),
     ];
-    for (act, expected) in cases {
+    for (act, verb, expected) in cases {
         let path = with_stage(&folder, &format!("act = \"{act}\"\nfrom = 100"), "packets = 1000");
         let Done { status, stdout, stderr } =
             linerate(&["run", &path, "--audit", "--json", "--quiet"]);
         assert_eq!(status, Some(2), "{act}: {stderr}");
-        assert!(stderr.contains("stage 'rogue' on worker 0.0"), "{act}: {stderr}");
-        assert!(stderr.contains("at packet 100: "), "{act}: {stderr}");
+        let named = format!("tage `rogue` on worker 0.0 {verb} at packet 100: ");
+        assert!(stderr.contains(&named), "{act}: {stderr}");
         assert!(stderr.contains(expected), "{act}: {stderr}");
         let Body::Run(run) = record(&stdout).body else { panic!("{act}: {stdout}") };
         assert!(stage(&run, "rogue").packets > 100, "{act}: what was measured is printed");
+        let said = linerate(&["run", &path, "--audit"]);
+        assert!(said.stdout.starts_with(&format!("S{named}")), "{act}: {}", said.stdout);
+        let details = linerate(&["run", &path, "--audit", "--details"]).stdout;
+        assert!(details.starts_with(&format!("failed      s{named}")), "{act}: {details}");
+        assert!(!said.stdout.contains("run longer"), "{act}: {}", said.stdout);
+        assert!(!said.stderr.contains("run longer"), "{act}: {}", said.stderr);
     }
 }
 

@@ -158,7 +158,7 @@ fn a_stage_that_panics_or_crashes_on_live_packets_is_named() {
             let text = format!("{}{PARSE}\n[[stage]]\n{stage}", ends(io));
             let path = scene.path("crash.toml", &text);
             let (error, report) = scene.start("f", &path, &["--time", "80s"]).failure();
-            let stage = format!("stage '{name}' on worker 0.0");
+            let stage = format!("stage `{name}` on worker 0.0");
             assert!(error.contains(&stage) && error.contains("packet 100"), "{io}: {error}");
             assert!(error.contains(expected), "{io}: {error}");
             assert!(taken(&report) > 100, "{io}: {:?}", report.interfaces);

@@ -106,11 +106,11 @@ fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Returns the packets that were in the burst of a part when the part panicked, including those
+/// Returns the packets that were in the burst of a part when the part failed, including those
 /// that bypassed it; zero for all other parts.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
-    if ended.panic.is_some() && ended.worker.at == part {
+    if ended.failure.is_some() && ended.worker.at == part {
         let worker = &ended.worker;
         let left = worker.burst.remaining().chain(worker.bypass.aside());
         left.for_each(|packet| held.add(1, packet.length() as u64));

@@ -117,3 +117,26 @@ fn host_way(hypervisor: &str, maker: &str) -> Option<String> {
         .or_else(|| of(hypervisor))
         .map(|(_, circumstance, command)| format!("{circumstance}{command}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A simulator has no clock, so it is no help with cycles.
+    #[test]
+    fn a_simulation_is_suggested_only_for_what_it_counts() {
+        let fix = |hypervisor, qemu: Option<&str>, is_simulated| {
+            let facts = Facts { qemu: qemu.map(Into::into), ..Facts::default() };
+            no_virtual_pmu(&facts, hypervisor).for_event("x", is_simulated).fix
+        };
+        let qemu = Some("/usr/bin/qemu-x86_64");
+        let simulated = fix("KVM", qemu, true).expect("a command");
+        let begins = "linerate stat --tier sim -e x -- COMMAND  # simulates; for counters, on the";
+        assert!(simulated.starts_with(begins), "{simulated}");
+        let other = fix("KVM", None, false).expect("a comment");
+        assert!(other.starts_with("# for counters, on the"), "{other}");
+        assert!(simulated.ends_with(&other[2..]), "{simulated} {other}");
+        assert_eq!(fix("NoBodyKnows", qemu, false), None);
+        assert_eq!(fix("NoBodyKnows", None, false), None);
+    }
+}

@@ -84,6 +84,10 @@ impl Stat {
     }
 }
 
+/// How a program ended that linerate did not start: the kernel gives the status to the parent.
+pub(crate) const STATUS_UNKNOWN: &str =
+    "exit status unknown, because only its parent process learns it";
+
 /// Formats a wait status: `exit status 1`, `SIGKILL`.
 pub(crate) fn describe_status(status: u32) -> String {
     match (status & 0x7f, (status >> 8) & 0xff) {

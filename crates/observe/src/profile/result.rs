@@ -149,8 +149,29 @@ pub(super) fn report(
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
+    if let Some(name) = busiest_process(&report.threads, program.family.pids[0]) {
+        report.sampled.name = name;
+    }
     let period_ns = report.ns_per_sample().round() as u64;
     Ok((report, Sampled { resolved, indices, period_ns }))
+}
+
+/// Returns the name of the process with the most samples, if `first`, the program's first process,
+/// merely waits for it as timeout(1) and shells do.
+fn busiest_process(threads: &[SampledThread], first: u32) -> Option<String> {
+    /// Maximum share of the samples of a process that merely waits.
+    const WAITS: f64 = 0.02;
+    let samples = |pid: u32| -> u64 {
+        threads.iter().filter(|one| one.pid == pid).map(|one| one.samples).sum()
+    };
+    let all: u64 = threads.iter().map(|one| one.samples).sum();
+    let busiest = threads.iter().max_by_key(|one| samples(one.pid))?.pid;
+    if samples(first) as f64 >= WAITS * all as f64 {
+        return None;
+    }
+    let of_it = || threads.iter().filter(|one| one.pid == busiest);
+    let main = of_it().find(|one| one.tid == busiest);
+    main.or(of_it().max_by_key(|one| one.samples)).map(|one| one.name.clone())
 }
 
 /// Reports that kernel functions have no names.

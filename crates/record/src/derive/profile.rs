@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values derived from a `profile` record.
 
+use super::why::OBSERVER_SHARE;
 use super::{Derive, Lists, emulated, named};
 use crate::figure::{Figure, Figures, Tier, bare};
 use crate::profile::{BoundBy, BoundFinding, ClassCost, FunctionCost, ProfileReport};
@@ -8,8 +9,6 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 use serde_json::{Value, json};
 
-/// Sampling overhead, as a share of one CPU (0 to 1), above which a warning is issued.
-const OBSERVER_SHARE: f64 = 0.01;
 /// Share of samples, 0 to 1, above which a kind of work is reported as the main one.
 const MOST: f64 = 0.5;
 

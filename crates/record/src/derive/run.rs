@@ -232,11 +232,13 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     };
     let worst = run.workers.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let kept = windows().map(|w| w.total.saturating_sub(w.preempted)).min().unwrap_or(0);
-    let few = (kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
+    // A longer run would end likewise if a stage fails.
+    let ran = run.failure.is_none();
+    let few = (ran && kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
     let mut warnings: Vec<Warning> =
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
-    warnings.extend(unknown_core_clock(&worker_cycles(run)));
+    warnings.extend(unknown_core_clock(&worker_cycles(run)).filter(|_| ran));
     // A CPU quota also shows up as preemption, so warn only of the quota, which is the cause.
     match run.held(provenance) {
         Some(cpus) => {

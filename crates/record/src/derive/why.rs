@@ -10,10 +10,10 @@ use crate::why::ledger::{PacketLedger, ledger};
 use crate::why::{CpuCounts, Observation, ThreadActivity, ThreadState, WhyFinding, WhyReport};
 use serde_json::{Value, json};
 
-/// Observer overhead, as a share of one CPU (0 to 1), above which a warning is issued: beyond it, a
-/// packet-processing program on the same CPU loses more throughput than a typical code change
+/// Observer overhead, as a share of one CPU (0 to 1), above which `why` and `profile` warn: beyond
+/// it, a packet-processing program on the same CPU loses more throughput than a typical code change
 /// gains. The report states smaller overheads without a warning.
-const OBSERVER_SHARE: f64 = 0.05;
+pub(super) const OBSERVER_SHARE: f64 = 0.05;
 
 /// Window length in seconds below which a warning is issued. CPU quotas have a period of 0.1 s by
 /// default, so a window this long covers only ten periods.

@@ -7,9 +7,10 @@ use linerate_record::kernels::{
     State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    Bounds, BucketUse, CountedEvent, CountedEvents, InterfaceChanges, InterfaceReport, KernelUse,
-    Latency, Ledger, LineReport, PacketsHome, ReceivedReport, RingReport, RunReport, SentReport,
-    StageReport, Tally, TimeShares, VariantTime, WindowCount, WorkerReport,
+    Bounds, BucketUse, CountedEvent, CountedEvents, FailureKind, InterfaceChanges, InterfaceReport,
+    KernelUse, Latency, Ledger, LineReport, PacketsHome, ReceivedReport, RingReport, RunReport,
+    SentReport, StageFailure, StageReport, Tally, TimeShares, VariantTime, WindowCount,
+    WorkerReport,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -166,6 +167,13 @@ pub(crate) fn run_report() -> RunReport {
         packets_home: Some(packets_home()),
         interfaces: vec![interface()],
         quotas: Some(vec![quota()]),
+        failure: Some(StageFailure {
+            kind: FailureKind::Panic,
+            worker: "0.0".to_owned(),
+            stage: "count".to_owned(),
+            packet: Some(95),
+            message: "requested fault".to_owned(),
+        }),
     }
 }
 

@@ -6,11 +6,11 @@ use crate::value::{cell, clean, cut, interval, percent, reason, significant};
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::kernels::KernelsReport;
-use linerate_record::memory::{MemoryLevel, MemoryReport};
+use linerate_record::memory::{CurvePoint, MemoryLevel, MemoryReport};
 use linerate_record::profile::ProfileReport;
 use linerate_record::regions::{RegionTotal, RegionsReport};
 use linerate_record::stat::{Judged, StatReport, StatTarget};
-use linerate_record::strands::{Bound, StrandsReport};
+use linerate_record::strands::{Bound, CpiByCause, StrandsReport};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpStack};
 use linerate_record::units::{Nanos, counted, grouped, memory_size, three_digits};
 use linerate_record::{Figure, Tier};
@@ -49,7 +49,19 @@ pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
         let time = time.map_or_else(|| "-".to_owned(), |ns| format!("{} ns", three_digits(ns)));
         format!("{}{} {time}", level.name, size.unwrap_or_default())
     };
-    vec![report.levels.iter().map(level).collect::<Vec<_>>().join(", ")]
+    let levels = report.levels.iter().map(level).collect::<Vec<_>>().join(", ");
+    vec![levels, longest_chain(report).unwrap_or_default()]
+}
+
+/// Formats the latency of the longest chain, if no level is known to be memory.
+fn longest_chain(report: &MemoryReport) -> Option<String> {
+    if report.levels.iter().any(|level| level.name == "memory") {
+        return None;
+    }
+    let measured = |point: &CurvePoint| Some((point.bytes, point.latency_ns.as_number()?));
+    let points = report.curves.first()?.points.iter().filter_map(measured);
+    let (bytes, ns) = points.max_by_key(|(bytes, _)| *bytes)?;
+    Some(format!("a chain of {} {} ns", memory_size(bytes as f64), three_digits(ns)))
 }
 
 /// For each stack, names the pattern in which the selected routines take the largest share of time.
@@ -227,11 +239,8 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
     let known = strands.iter().filter_map(|one| Some((one.ticks_per_packet.as_number()?, one)));
     match (known.max_by(|a, b| a.0.total_cmp(&b.0)), strands.first()) {
         (Some((ticks, strand)), _) => {
-            let bound = match strand.cpi_by_cause.as_ref().map(|causes| causes.bound) {
-                Some(Bound::Compute) => ", compute-bound",
-                Some(Bound::Memory) => ", memory-bound",
-                Some(Bound::CannotTell) | None => "",
-            };
+            let bound =
+                strand.cpi_by_cause.as_ref().map_or("", |causes| bound(causes, &strand.cpi));
             let (label, ticks) = (strand.label(), significant(ticks));
             vec![format!("Busiest: `{label}`, {ticks} ticks per packet{bound}"), count]
         }
@@ -239,6 +248,23 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
             vec![format!("Ticks per packet unknown: {}", reason(&first.ticks_per_packet)), count]
         }
         (None, None) => vec![format!("No strands in the input ({})", report.format)],
+    }
+}
+
+/// Fraction of a strand's cycles above which no cause explains most of them.
+const HALF: f64 = 0.5;
+
+/// Formats whether a strand is compute-bound or memory-bound; if no cause explains most of its
+/// cycles, by which rule.
+fn bound(causes: &CpiByCause, cpi: &Figure) -> &'static str {
+    let unexplained = causes.unexplained.as_number().zip(cpi.as_number());
+    match causes.bound {
+        Bound::Compute => ", compute-bound",
+        Bound::Memory if unexplained.is_some_and(|(rest, all)| rest > HALF * all) => {
+            ", memory-bound by rule of thumb"
+        }
+        Bound::Memory => ", memory-bound",
+        Bound::CannotTell => "",
     }
 }
 

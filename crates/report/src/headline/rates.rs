@@ -2,22 +2,25 @@
 //! Formats the headlines of records about rates: the bottleneck, the gain from a change, and the
 //! fraction of line rate.
 
-use super::share;
+use super::{MOST_COLUMNS, claim, share};
 use crate::tune::{kept_headline, reached_before};
 use crate::value::{cut, min_gain, significant};
-use linerate_plan::diagnose::HEADLINE_REPLAY;
+use linerate_plan::diagnose::{HEADLINE_REPLAY, replay_share};
 use linerate_plan::profile::stage_share;
-use linerate_plan::verdict::is_worth_it;
-use linerate_record::budget::BudgetReport;
+use linerate_plan::verdict::{is_certainly_faster, is_worth_it};
+use linerate_record::budget::{BudgetReport, LONGEST_FRAME, Shortfall};
 use linerate_record::plan::PlanReport;
-use linerate_record::run::RunReport;
-use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
+use linerate_record::run::{RunReport, StageFailure};
+use linerate_record::tune::{Candidate, Finding, Limit, RoundLatency, TuneReport};
 use linerate_record::units::{self, BitsPerSecond, Kpps, Nanos, three_digits};
-use linerate_record::{Body, Record};
+use linerate_record::{Body, Figure, Record};
 
 /// Maximum width, in columns, of the name of a candidate or change. Longer names are cut to leave
 /// room for the rates that follow.
 const NAME_COLUMNS: usize = 44;
+
+/// Width, in columns, that a name keeps if a long answer follows.
+const LEAST_NAME_COLUMNS: usize = 12;
 
 /// Returns the rate delivered under a CPU quota that throttled the workers; `None` if they were not
 /// throttled.
@@ -27,7 +30,8 @@ pub(super) fn held(record: &Record) -> Option<String> {
         Body::Tune(tune) => &tune.tuned,
         _ => return None,
     };
-    let cpus = run.held(&record.provenance)?;
+    // A failure of a stage is the answer whatever the quota.
+    let cpus = run.held(&record.provenance).filter(|_| run.failure.is_none())?;
     let delivered = run.delivered_kpps().as_number();
     let delivered = delivered.map_or_else(|| "no rate".to_owned(), |kpps| Kpps(kpps).to_string());
     Some(format!("CPU quota of {}: {delivered} delivered", units::cpus(cpus)))
@@ -36,6 +40,14 @@ pub(super) fn held(record: &Record) -> Option<String> {
 const NOT_REACHED: &str = "No packet reached the sink";
 
 pub(super) fn of_run(report: &RunReport) -> Vec<String> {
+    if let Some(failure) = &report.failure {
+        let StageFailure { stage, worker, kind, packet, message } = failure;
+        let at = packet.map_or_else(String::new, |packet| format!(" at packet {packet}"));
+        return vec![
+            format!("Stage `{stage}` on worker {worker} {}{at}: {}", kind.verb(), claim(message)),
+            "the figures end there".to_owned(),
+        ];
+    }
     // Packets that the path drops by design have been processed: they count towards the line rate.
     let rate = report.processed_kpps.as_number();
     if let Some(end) = report.dead_end() {
@@ -46,8 +58,7 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     let line = report.line_rate_kpps.filter(|line| *line > 0.0);
     if let Some((kpps, line)) = rate.zip(line).filter(|(kpps, line)| kpps >= line) {
         let reached = format!("Line rate reached{}: {}", beyond(kpps / line), Kpps(kpps));
-        let stage = report.finding.as_ref().and_then(|finding| finding.bottleneck.as_ref());
-        let above = stage.map(|stage| format!("`{stage}` limits the rate"));
+        let above = report.finding.as_ref().and_then(|finding| above(report, finding));
         return vec![reached, above.unwrap_or_default()];
     }
     vec![
@@ -55,6 +66,25 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
         line_rate(rate, report.line_rate_kpps),
         rate.map_or_else(|| "no packet rate".to_owned(), |kpps| Kpps(kpps).to_string()),
     ]
+}
+
+/// Names what limits a path above line rate: the bottleneck stage, or source and sink if they take
+/// more.
+fn above(report: &RunReport, finding: &Finding) -> Option<String> {
+    let stage = finding.bottleneck.as_ref()?;
+    let worker = report.workers.iter().find(|one| Some(&one.name) == finding.worker.as_ref());
+    let shares = worker.and_then(|worker| {
+        let one = worker.stages.iter().find(|one| one.name == *stage)?;
+        Some((replay_share(worker)?, stage_share(worker, one)?))
+    });
+    Some(match shares.filter(|(replay, share)| replay > share) {
+        Some((replay, part)) => format!(
+            "source and sink take {} % of the work, `{stage}` {} %",
+            share(replay),
+            share(part)
+        ),
+        None => format!("`{stage}` limits the rate"),
+    })
 }
 
 /// Formats a run's finding, including the CPU shares of the bottleneck stage and worker.
@@ -122,6 +152,9 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     let line = report.baseline.line_rate_kpps;
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
     let predicted = report.candidates.first().filter(|_| report.predicted_from.is_some());
+    if let Some(share) = reached_before(report) {
+        return line_rate_reached(report, share);
+    }
     let (candidate, after, word) = match (chosen, predicted) {
         (Some(chosen), _) => {
             let measured = chosen.measured_kpps.as_ref().unwrap_or(&report.tuned.processed_kpps);
@@ -144,16 +177,6 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         }
     };
     let paired = chosen.and_then(|chosen| chosen.speedup.as_ref()?.as_number());
-    if let Some(share) = reached_before(report) {
-        const BRIEF_COLUMNS: usize = 28;
-        let by = cut(&setting(candidate, report), BRIEF_COLUMNS);
-        let factor = paired.or(after.zip(before).map(|(after, before)| after / before));
-        return vec![
-            format!("Keep the mapping: line rate reached{}", beyond(share)),
-            format!("{by} ({}) is not needed", faster(factor, factor)),
-            before.map_or_else(String::new, |kpps| Kpps(kpps).to_string()),
-        ];
-    }
     let factor = faster(paired, after.zip(before.filter(|kpps| *kpps > 0.0)).map(|(a, b)| a / b));
     let ratio = paired.or(after.zip(before).map(|(a, b)| a / b));
     let limit = report.p99_limit_ns.filter(|_| word.is_empty());
@@ -161,17 +184,57 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
         format!("A p99 of at most {} costs {} % of the rate", Nanos(limit), share(1.0 - ratio))
     });
     let rates = before.zip(after).map(|(a, b)| format!(": {} to {}", Kpps(a), Kpps(b)));
-    let by = cut(&setting(candidate, report), NAME_COLUMNS);
+    let rates = rates.unwrap_or_default();
+    let slow = chosen.and_then(|_| slower_median(report)).unwrap_or_default();
+    let lead = match &slower {
+        Some(slower) => format!("{slower}, with "),
+        None => format!("{word}{factor} by "),
+    };
+    // The name makes room for the price in latency.
+    let taken = [&lead, &rates, &slow].map(|part| part.chars().count()).iter().sum::<usize>();
+    let room = (MOST_COLUMNS - "; ".len()).saturating_sub(taken).max(LEAST_NAME_COLUMNS);
+    let room = if slow.is_empty() { NAME_COLUMNS } else { room.min(NAME_COLUMNS) };
+    let by = cut(&setting(candidate, report), room);
     let replay = report.tuned.replay_share().filter(|replay| replay.share >= HEADLINE_REPLAY);
     let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
     vec![
         match slower {
-            Some(slower) => format!("{slower}{}, with {by}", rates.unwrap_or_default()),
-            None => format!("{word}{factor} by {by}{}", rates.unwrap_or_default()),
+            Some(slower) => format!("{slower}{rates}, with {by}"),
+            None => format!("{lead}{by}{rates}"),
         },
+        slow,
         line_rate(after, line),
         replay.unwrap_or_default(),
     ]
+}
+
+/// Formats the keeping of a baseline that reaches line rate, and the candidate that gains most.
+fn line_rate_reached(report: &TuneReport, share: f64) -> Vec<String> {
+    const BRIEF_COLUMNS: usize = 28;
+    let factor = |one: &Candidate| one.speedup.as_ref().and_then(Figure::as_number);
+    let faster = report.candidates.iter().filter(|one| is_certainly_faster(one));
+    let most = faster.max_by(|a, b| factor(a).unwrap_or(0.0).total_cmp(&factor(b).unwrap_or(0.0)));
+    let most = most.map(|most| {
+        let by = cut(&setting(most, report), BRIEF_COLUMNS);
+        format!("{by} ({:.1}x) is not needed", factor(most).unwrap_or(0.0))
+    });
+    let rate = report.baseline_kpps.as_number();
+    vec![
+        format!("Keep the mapping: line rate reached{}", beyond(share)),
+        most.unwrap_or_default(),
+        rate.map_or_else(String::new, |kpps| Kpps(kpps).to_string()),
+    ]
+}
+
+/// Factor by which the median latency must rise for the headline to state it.
+const NOTED_MEDIAN: f64 = 2.0;
+
+/// Formats the median latency before and after, if the chosen mapping makes it much worse.
+fn slower_median(report: &TuneReport) -> Option<String> {
+    let p50 = |latency: RoundLatency| latency.p50.as_number();
+    let (before, after) = (p50(report.latency_before())?, p50(report.latency_after())?);
+    (before > 0.0 && after >= NOTED_MEDIAN * before)
+        .then(|| format!("p50 {} to {}", Nanos(before), Nanos(after)))
 }
 
 /// Formats the speedup. The median ratio of paired rounds can differ from the ratio of the two
@@ -252,5 +315,26 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
         .shortfall
         .as_ref()
         .map(|shortfall| format!("measured: {} % of line rate", share(shortfall.share_of_line)));
-    vec![budget, of_all.unwrap_or_default(), measured.or(task).unwrap_or_default()]
+    let held = report.shortfall.as_ref().map(|shortfall| held_from(shortfall, report));
+    let measured = measured.or(task).unwrap_or_default();
+    match held {
+        Some(held) => vec![held, measured, budget],
+        None => vec![budget, of_all.unwrap_or_default(), measured],
+    }
+}
+
+/// Formats the frame sizes with which a measured path sustains line rate.
+fn held_from(shortfall: &Shortfall, report: &BudgetReport) -> String {
+    let line = BitsPerSecond(report.line_bits_per_s);
+    let bytes = significant(shortfall.holds_from_bytes.ceil());
+    let sizes = match shortfall.share_at_longest() {
+        _ if shortfall.share_of_line_at_shortest >= 1.0 => {
+            "holds with the shortest frames".to_owned()
+        }
+        None => format!("holds from {bytes} bytes on"),
+        Some(longest) => {
+            format!("is not reached: {} % with {LONGEST_FRAME} bytes", share(longest))
+        }
+    };
+    format!("Line rate ({line}) {sizes}, at the measured cost per packet")
 }

@@ -216,9 +216,16 @@ impl<'a> Missing<'a> {
         groups
     }
 
-    /// Returns the commands that would make the events countable, without duplicates.
+    /// Returns the commands that would make the events countable, without duplicates. Leaves out a
+    /// comment that a command ends with, too.
     pub(super) fn fixes(&self) -> impl Iterator<Item = String> {
-        self.fixes.iter().map(Fix::text)
+        let texts: Vec<String> = self.fixes.iter().map(Fix::text).collect();
+        let is_said = |text: &String| {
+            let says = |way: &str| texts.iter().any(|other| other != text && other.contains(way));
+            text.strip_prefix("# ").is_some_and(says)
+        };
+        let new: Vec<String> = texts.iter().filter(|text| !is_said(text)).cloned().collect();
+        new.into_iter()
     }
 
     fn text(&self, style: &Style) -> String {

@@ -144,7 +144,7 @@ const RULES: &str = "\
 
 /// Width of an x-axis label including padding: `256 KiB`.
 const LABEL_WIDTH: f64 = 56.0;
-/// Width of a name in the legend.
+/// Width of a name in the legend if the level's size follows.
 const NAME_ROOM: f64 = 46.0;
 /// Minimum width at which an interval is drawn.
 const HAIR: f64 = 1.5;
@@ -246,8 +246,11 @@ impl Chart<'_> {
     fn levels(&self, canvas: &mut Canvas, mut y: f64) {
         let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
         for level in &self.report.levels {
-            canvas.text((left, y), "level", Anchor::Start, &clean(&cut(&level.name, NAME_ROOM)));
-            if level.size_bytes.as_number().is_some() {
+            // The row below holds the latency, so a name without a size has the whole row.
+            let has_size = level.size_bytes.as_number().is_some();
+            let room = if has_size { NAME_ROOM } else { right - left };
+            canvas.text((left, y), "level", Anchor::Start, &clean(&cut(&level.name, room)));
+            if has_size {
                 canvas.text((right, y), "", Anchor::End, &ranged_binary(&level.size_bytes));
             }
             y += LINE_HEIGHT;

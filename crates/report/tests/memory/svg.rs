@@ -98,6 +98,19 @@ fn the_plot_says_what_it_shows() {
 }
 
 #[test]
+fn a_level_without_a_size_has_its_whole_name_in_the_legend() {
+    let mut report = report();
+    let last = report.levels.last_mut().expect("a level");
+    last.name = "L3 or memory".to_owned();
+    assert_eq!(last.size_bytes.as_number(), None);
+    let svg = plot(&report);
+    let xml = Document::parse(&svg).unwrap();
+    let names = of_class(xml.root_element(), "level").filter_map(|node| node.text());
+    let names: Vec<&str> = names.filter(|name| name.starts_with("L3 o")).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| *name == "L3 or memory"), "{names:?}");
+}
+
+#[test]
 fn nothing_is_drawn_of_what_was_not_measured() {
     assert_eq!(svg::memory(&bare(), &provenance()), None);
     let mut absent = report();

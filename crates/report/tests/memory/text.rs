@@ -4,8 +4,9 @@
 use crate::common::{PLAIN, assert_golden};
 use crate::example::{bare, counted, local_ns, odd, provenance, report};
 use linerate_record::memory::{MemoryReport, Order, OsVerdict};
-use linerate_record::{Figure, Tier};
-use linerate_report::{Detail, Glyphs, Style, memory};
+use linerate_record::units::{memory_size, three_digits};
+use linerate_record::{Body, Figure, Record, Tier};
+use linerate_report::{Detail, Glyphs, Layout, Options, Style, memory};
 
 const NARROW: Style = Style::plain(80);
 
@@ -25,6 +26,29 @@ fn the_report_in_brief() {
 #[test]
 fn everything() {
     assert_golden("memory-all.txt", &PLAIN, &full(&report(), &PLAIN));
+}
+
+/// If it is not known which level the longest chain reached, its latency is more than that of the
+/// last level.
+#[test]
+fn the_headline_has_the_longest_chain_unless_memory_was_found() {
+    let first = |report: MemoryReport| {
+        let record = Record { provenance: provenance(), body: Body::Memory(Box::new(report)) };
+        let (style, glyphs, layout) = (Style::plain(100), Glyphs::Ascii, Layout::Table);
+        let options = Options { style, glyphs, layout, detail: Detail::Screen, is_written: false };
+        let text = linerate_report::text(&record, &options);
+        text.lines().next().expect("a line").to_owned()
+    };
+    assert!(!first(report()).contains("chain"), "{}", first(report()));
+    let mut unclear = report();
+    unclear.levels.truncate(3);
+    unclear.levels[2].name = "L3 or memory".to_owned();
+    let points = unclear.curves[0].points.iter();
+    let longest = points.max_by_key(|point| point.bytes).expect("a point");
+    let ns = three_digits(longest.latency_ns.as_number().expect("a latency"));
+    let expected = format!("; a chain of {} {ns} ns", memory_size(longest.bytes as f64));
+    let line = first(unclear);
+    assert!(line.ends_with(&expected) && line.chars().count() <= 100, "{line}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Maps portable event names to the counters of QEMU's plug-in.
 
+use crate::sim::Geometry;
 use crate::sim::model::Model;
 use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 
@@ -57,6 +58,11 @@ pub(crate) fn native(name: &str, model: &Model) -> Result<&'static str, Explanat
     Ok(counters)
 }
 
+/// Returns whether the simulator counts the event `name`, given caches and TLBs that have it.
+pub(crate) fn is_simulated(name: &str) -> bool {
+    Geometry::named("zen5").is_ok_and(|zen5| native(name, zen5.model()).is_ok())
+}
+
 fn refusal(name: &str) -> Explanation {
     let of = |part: &str| name.contains(part);
     let by_hardware = Some(format!("{BY_HARDWARE} -e {name} -- COMMAND"));
@@ -94,7 +100,6 @@ pub(super) fn no_branches() -> Explanation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::Geometry;
 
     #[test]
     fn events_are_sums_of_counters() {
@@ -108,6 +113,9 @@ mod tests {
             let counters = native(name, zen5.model()).unwrap();
             assert!(counters.split(" + ").all(|one| COUNTERS.contains(&one)), "{name}: {counters}");
         }
+        let simulated =
+            ["cycles", "instructions", "stall_backend", "dtlb_misses"].map(is_simulated);
+        assert_eq!(simulated, [false, true, false, true]);
         assert_eq!(native("ll_misses", zen5.model()), Ok("l3_misses"));
         assert_eq!(native("ll_misses", Geometry::named("g4").unwrap().model()), Ok("l2_misses"));
     }
