@@ -61,13 +61,8 @@ pub(crate) fn assemble(
     watching.arrivals.set_drivers(bound.filter_map(|one| one.driver.as_deref()));
     let program = watching.program.as_mut().map(|program| program.finish(&mut unread));
     let (mut packets, packets_per_s) = packets(root, watching, &mut unread);
-    let mut profiled = Profiled::default();
-    if let Some(profiling) = &mut watching.profiling {
-        let of_slices: Vec<f64> =
-            packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
-        profiled = profiling.finish(&mut threads, &of_slices);
-        unread.append(&mut profiled.unread);
-    }
+    let mut profiled = profiled(watching, &mut threads, &packets_per_s);
+    unread.append(&mut profiled.unread);
     let mut cpus = watching.cpus.finish(root);
     add_functions(&mut cpus, profiled.cpus);
     // Consecutive windows are short: they leave out what takes long or needs many readings.
@@ -205,6 +200,18 @@ fn peers(root: &Root, family: &Family, sockets: &[SocketCounts]) -> Vec<PeerActi
     let mut peers: Vec<PeerActivity> = pids.into_iter().filter_map(activity).collect();
     peers.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
     peers
+}
+
+/// Ends sampling and tracing, and adds what they found to the threads.
+fn profiled(
+    watching: &mut Watching,
+    threads: &mut [ThreadActivity],
+    packets_per_s: &[f64],
+) -> Profiled {
+    let Some(profiling) = &mut watching.profiling else { return Profiled::default() };
+    let slices = packets_per_s.iter().zip(&watching.wall_s);
+    let packets: Vec<f64> = slices.map(|(rate, seconds)| rate * seconds).collect();
+    profiling.finish(threads, &packets)
 }
 
 /// Returns the packet count over the window from the best counter, and the packet rate in each
