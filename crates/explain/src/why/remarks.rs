@@ -91,7 +91,7 @@ fn remark<'a>(
     // The first of several subjects with the same value.
     let found = subjects(rule.scope, facts).into_iter().rev().filter(is_met);
     let subject = found.max_by(|a, b| size(a).total_cmp(&size(b)))?;
-    let fill = |text| filled(text, |name| texts::value(name, facts, subject));
+    let fill = |text: &str| filled(text, |name| texts::value(name, facts, subject));
     let says = |words: &&str| first.is_some_and(|first| first.sentence.contains(&fill(words)));
     if rule.said_by.iter().any(says) {
         return None;
