@@ -119,6 +119,7 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
         None => explain_run(&report, &finding, &provenance),
     };
     let report = RunReport {
+        goal_kpps: loaded.goal_kpps,
         causes,
         finding: Some(finding),
         kernel_advice: advise(&report),

@@ -90,6 +90,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let tuned = linerate_tune::tune(&request, &Watch::new(stop, &show));
     progress.clear();
     let Tuned { mut report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
+    report.baseline.goal_kpps = loaded.goal_kpps;
+    report.tuned.goal_kpps = loaded.goal_kpps;
     report.baseline.causes = explain_run(&report.baseline, &report.finding, &provenance);
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();

@@ -118,6 +118,7 @@ fn report(
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
         processed_kpps: rates.figure(&rates.processed, "packets delivered or dropped by design"),
         line_rate_kpps: line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
+        goal_kpps: None,
         latency: latency(&readings, ticks_per_s, is_live),
         workers: ended.iter().map(|e| worker_report(job, e, lost, ticks_per_s)).collect(),
         rings: ring_reports(ended),

@@ -317,6 +317,10 @@ pub struct RunReport {
     pub processed_kpps: Figure,
     /// Line rate in kpps at the traffic's mean frame size; `null` if the path has no line.
     pub line_rate_kpps: Option<f64>,
+    /// Rate that the user requires (`--goal`), in kpps; `null` if there is none, and in older
+    /// records.
+    #[serde(default)]
+    pub goal_kpps: Option<f64>,
     /// All workers, by segment and replica.
     pub workers: Vec<WorkerReport>,
     /// The rings between workers.

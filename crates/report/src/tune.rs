@@ -126,7 +126,7 @@ fn share_before(report: &TuneReport) -> Option<f64> {
 }
 
 /// Returns the rate of the mapping that was kept.
-fn measured(report: &TuneReport) -> &Figure {
+pub(crate) fn measured(report: &TuneReport) -> &Figure {
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
     match chosen {
         Some(chosen) => chosen.measured_kpps.as_ref().unwrap_or(&report.tuned.processed_kpps),

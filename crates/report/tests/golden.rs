@@ -130,6 +130,7 @@ fn pipeline() -> RunReport {
         throughput_kpps: kpps(1340.06),
         processed_kpps: kpps(1352.0),
         line_rate_kpps: Some(4300.0),
+        goal_kpps: None,
         workers: vec![
             worker(0, 0, 0, first),
             worker(1, 0, 1, second("forward")),

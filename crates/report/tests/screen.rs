@@ -276,3 +276,25 @@ fn under_a_cpu_quota_the_first_line_is_what_was_delivered() {
         }
     }
 }
+
+#[test]
+fn the_answer_states_whether_the_goal_is_met() {
+    let first = |record: &Record| {
+        screen(record, 100, Detail::Screen).lines().next().unwrap_or_default().to_owned()
+    };
+    // The kept mapping of the tune record may be several times as fast as its baseline.
+    for (factor, verdict) in [(0.1, "met"), (10.0, "missed")] {
+        let mut record = fixtures::record("run");
+        let Body::Run(run) = &mut record.body else { panic!("a run") };
+        let rate = run.processed_kpps.as_number().expect("a rate");
+        run.goal_kpps = Some(factor * rate);
+        let line = first(&record);
+        assert!(line.starts_with("Goal of ") && line.contains(verdict), "{line}");
+        let mut record = fixtures::record("tune");
+        let Body::Tune(tune) = &mut record.body else { panic!("a tune record") };
+        let before = tune.baseline_kpps.as_number().expect("a rate");
+        tune.tuned.goal_kpps = Some(factor * before);
+        let line = first(&record);
+        assert!(line.contains(&format!(": {verdict}")), "{line}");
+    }
+}

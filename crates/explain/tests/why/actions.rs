@@ -27,9 +27,13 @@ fn instead(name: &str, pid: u32, seconds: f64) -> RanInstead {
 fn the_thread_that_took_the_cpu_is_moved_by_a_whole_command() {
     let mut seen = cpu_contention();
     let fix = |seen: &Observation| first(seen, CpuContention).fix.unwrap();
-    seen.threads[0].ran_instead = vec![instead("ksoftirqd/1", 22, 2.1), instead("dpkg", 746, 0.2)];
-    // A softirq thread is bound to its CPU.
+    seen.threads[0].ran_instead = vec![instead("kworker/1:2", 22, 2.1), instead("dpkg", 746, 0.2)];
+    // A worker of the kernel is bound to its CPU.
     assert!(fix(&seen).contains("taskset -acp 0 746 moves dpkg"), "{}", fix(&seen));
+    // With softirq threads, the CPU is busy with packets, which no other thread can leave.
+    let mut packets = seen.clone();
+    packets.threads[0].ran_instead[0].name = "ksoftirqd/1".to_owned();
+    assert!(explain(&packets).iter().all(|one| one.cause != CpuContention));
     seen.threads[0].ran_instead = vec![instead("worker", 100, 2.1)];
     assert!(fix(&seen).contains("taskset -cp 0 100 moves worker, a thread"), "{}", fix(&seen));
     seen.threads[0].ran_instead.clear();

@@ -118,6 +118,7 @@ pub(crate) fn run_report() -> RunReport {
         throughput_kpps: figure("kpps", 1234.5),
         processed_kpps: figure("kpps", 1250.25),
         line_rate_kpps: None,
+        goal_kpps: None,
         workers: vec![WorkerReport {
             name: "0.0".to_owned(),
             cpu: 2,

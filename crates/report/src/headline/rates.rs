@@ -3,9 +3,10 @@
 //! fraction of line rate.
 
 use super::{MOST_COLUMNS, claim, share};
-use crate::tune::{kept_headline, reached_before};
+use crate::tune::{kept_headline, measured, reached_before};
 use crate::value::{cut, min_gain, significant};
 use linerate_plan::diagnose::{HEADLINE_REPLAY, replay_share};
+use linerate_plan::goal::{Judged, reaches};
 use linerate_plan::profile::stage_share;
 use linerate_plan::verdict::{is_certainly_faster, is_worth_it};
 use linerate_record::budget::{BudgetReport, LONGEST_FRAME, Shortfall};
@@ -53,6 +54,20 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     if let Some(end) = report.dead_end() {
         let outcome = if end.is_refusal() { "No packet was sent" } else { NOT_REACHED };
         return vec![format!("{outcome}: {end}")];
+    }
+    if let Some((wanted, kpps)) = report.goal_kpps.zip(rate) {
+        let goal = match reaches(wanted, &report.processed_kpps, report) {
+            Judged::Met(_) => format!("Goal of {} met: {}", Kpps(wanted), Kpps(kpps)),
+            Judged::Missed(_) => {
+                let share = share(kpps / wanted);
+                format!("Goal of {} missed: {} ({share} %)", Kpps(wanted), Kpps(kpps))
+            }
+            Judged::CannotTell(_) => {
+                format!("Cannot tell whether the goal of {} is met: {}", Kpps(wanted), Kpps(kpps))
+            }
+        };
+        let limit = bottleneck(report, report.finding.as_ref());
+        return vec![goal, limit, line_rate(rate, report.line_rate_kpps)];
     }
     // What limits a path that reaches line rate matters less than that it does.
     let line = report.line_rate_kpps.filter(|line| *line > 0.0);
@@ -145,6 +160,20 @@ fn beyond(ratio: f64) -> String {
 }
 
 pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
+    let mut parts = answer_of_tune(report);
+    if let Some(wanted) = report.tuned.goal_kpps {
+        let verdict = match reaches(wanted, measured(report), &report.tuned) {
+            Judged::Met(_) => "met",
+            Judged::Missed(_) => "missed",
+            Judged::CannotTell(_) => "cannot tell",
+        };
+        parts.insert(1.min(parts.len()), format!("goal of {}: {verdict}", Kpps(wanted)));
+    }
+    parts
+}
+
+/// Returns the parts of the headline without the goal.
+fn answer_of_tune(report: &TuneReport) -> Vec<String> {
     if let Some(end) = report.baseline.dead_end() {
         return vec![format!("{NOT_REACHED}: {end}")];
     }

@@ -175,7 +175,8 @@ pub(super) fn most_written<'a>(facts: &Facts<'a>) -> Option<&'a WrittenFile> {
 }
 
 /// Returns the function of the C library that has the most samples of a thread; `None` if it has
-/// none, or if there are too few samples for shares.
+/// none, or if there are too few samples for shares. The variants that glibc selects at run time,
+/// such as those of strlen, have no symbol in a stripped library.
 pub(super) fn libc_function<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
@@ -183,12 +184,14 @@ pub(super) fn libc_function<'a>(
     hottest(facts, thread, |function| is_libc(file_name(function)))
 }
 
-/// Like [`libc_function`], for functions that belong neither to the kernel nor to the C library.
+/// Like [`libc_function`], for functions with a name that belong neither to the kernel nor to the C
+/// library.
 pub(super) fn own_function<'a>(
     facts: &Facts<'_>,
     thread: &'a ThreadActivity,
 ) -> Option<&'a FunctionTime> {
-    hottest(facts, thread, |function| !is_of_kernel(function) && !is_libc(file_name(function)))
+    let is_elsewhere = |one: &FunctionTime| is_of_kernel(one) || is_libc(file_name(one));
+    hottest(facts, thread, |function| !is_elsewhere(function) && !is_nameless(function))
 }
 
 fn hottest<'a>(
@@ -196,8 +199,8 @@ fn hottest<'a>(
     thread: &'a ThreadActivity,
     is_wanted: impl Fn(&FunctionTime) -> bool,
 ) -> Option<&'a FunctionTime> {
-    let is_named = |one: &&FunctionTime| !is_nameless(one) && one.is_polling != Some(true);
-    let functions = thread.functions.iter().filter(|one| is_wanted(one)).filter(is_named);
+    let is_work = |one: &&FunctionTime| is_wanted(one) && one.is_polling != Some(true);
+    let functions = thread.functions.iter().filter(is_work);
     let functions = functions.filter(|_| facts.has_enough_samples(thread));
     functions.max_by(|a, b| a.share.total_cmp(&b.share))
 }

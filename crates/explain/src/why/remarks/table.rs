@@ -184,8 +184,8 @@ const LIBC_HOT: RemarkRule = RemarkRule {
     only_with: &[Cause::CannotTell, Cause::SingleThread],
     same_as: &[],
     said_by: &[],
-    sentence: "{function_share} of the {samples} samples of thread {busiest} are in {function} of \
-               {library}: how much time it takes depends on its callers.",
+    sentence: "{function_share} of the {samples} samples of thread {busiest} are in {function}: \
+               how much time it takes depends on its callers.",
     next: "linerate profile {pid} shows its callers",
     wrong_if: "over a longer window (-t 30s), less than 15 % of the samples are in this function",
 };

@@ -2,13 +2,13 @@
 //! Values for the placeholders in texts of remarks.
 
 use super::super::facts::{Facts, Subject};
-use super::super::functions::file_name;
+use super::super::functions::{file_name, is_nameless};
 use super::super::measure::Measure;
 use super::super::words::{label, percent};
 use super::sign::{Sign, libc_function, most_written, own_function};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{grouped, memory_size, three_digits};
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{FunctionTime, ThreadActivity};
 
 /// Placeholders that a text may contain.
 pub(super) const NAMES: &[&str] = &[
@@ -33,7 +33,6 @@ pub(super) const NAMES: &[&str] = &[
     "own_file",
     "own_share",
     "function",
-    "library",
     "function_share",
     "samples",
 ];
@@ -69,11 +68,19 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
         ("own_function", _) => Some(own_function(facts, busiest?)?.name.clone()),
         ("own_file", _) => Some(file_name(own_function(facts, busiest?)?).to_owned()),
         ("own_share", _) => Some(within(Sign::OwnFunction.of(facts, subject)?)),
-        ("function", _) => Some(hottest()?.name.clone()),
-        ("library", _) => Some(file_name(hottest()?).to_owned()),
+        ("function", _) => hottest().map(place),
         ("function_share", _) => Some(within(Sign::LibcFunction.of(facts, subject)?)),
         ("samples", _) => Some(grouped(busiest?.samples)),
         _ => None,
+    }
+}
+
+/// Names a function and its library. The name of a function without a symbol has the library's.
+fn place(function: &FunctionTime) -> String {
+    let name = &function.name;
+    match is_nameless(function) {
+        true => format!("{name}, which has no symbol"),
+        false => format!("{name} of {}", file_name(function)),
     }
 }
 

@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
             at_least(
                 M::WorkOrGarbage,
-                0.9,
+                0.8,
                 "below that, the program also waits for something else",
             ),
         ],
