@@ -11,6 +11,7 @@ use linerate_record::units::{grouped, memory_size, three_digits};
 use linerate_record::why::{FunctionTime, ThreadActivity};
 
 /// Placeholders that a text may contain.
+#[cfg(test)]
 pub(super) const NAMES: &[&str] = &[
     "busiest",
     "pid",
