@@ -236,33 +236,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         },
     );
     if let Some(limit) = costs.compute_bound_cpi_max {
-        let is_above = whole > limit * NEAR_LIMIT;
-        if let Some(most) = most.filter(|most| is_above && *most < HALF * whole) {
-            let counted = if uncounted.is_empty() { "" } else { "counted " };
-            return (
-                Bound::Memory,
-                format!(
-                    "memory-bound by rule of thumb, but {counted}cache misses explain at most \
-                     {:.0} % of its cycles; {shown} cycles per instruction are well above the \
-                     rule's limit of {} for this processor; {explained}",
-                    100.0 * most / whole,
-                    three_digits(limit)
-                ),
-            );
-        }
-        let (bound, verdict) = match whole {
-            cpi if cpi < limit => (Bound::Compute, "compute-bound (below"),
-            _ if is_above => (Bound::Memory, "memory-bound (well above"),
-            _ => (Bound::CannotTell, "too close to call (near"),
-        };
-        let limit = three_digits(limit);
-        return (
-            bound,
-            format!(
-                "{verdict} {limit} cycles per instruction, the rule-of-thumb limit for this \
-                 processor); {explained}"
-            ),
-        );
+        return by_rule(whole, limit, most, uncounted.is_empty(), &explained);
     }
     match (most, least) {
         (_, Some(least)) if least >= HALF * whole => (
@@ -281,6 +255,40 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
             format!("cannot tell whether it is compute-bound or memory-bound: {explained}"),
         ),
     }
+}
+
+/// Judges by the processor's rule of thumb, which calls a CPI above `limit` memory-bound. `most` is
+/// an upper bound on the cycles of cache misses, of which `is_complete` says that all were counted,
+/// and `explained` describes it.
+fn by_rule(
+    whole: f64,
+    limit: f64,
+    most: Option<f64>,
+    is_complete: bool,
+    explained: &str,
+) -> (Bound, String) {
+    let is_above = whole > limit * NEAR_LIMIT;
+    let (shown, rule) = (three_digits(whole), three_digits(limit));
+    if let Some(most) = most.filter(|most| is_above && *most < HALF * whole) {
+        let counted = if is_complete { "" } else { "counted " };
+        let sentence = format!(
+            "memory-bound by rule of thumb, but {counted}cache misses explain at most {:.0} % of \
+             its cycles; {shown} cycles per instruction are well above the rule's limit of {rule} \
+             for this processor; {explained}",
+            100.0 * most / whole
+        );
+        return (Bound::Memory, sentence);
+    }
+    let (bound, verdict) = match whole {
+        cpi if cpi < limit => (Bound::Compute, "compute-bound (below"),
+        _ if is_above => (Bound::Memory, "memory-bound (well above"),
+        _ => (Bound::CannotTell, "too close to call (near"),
+    };
+    let sentence = format!(
+        "{verdict} {rule} cycles per instruction, the rule-of-thumb limit for this processor); \
+         {explained}"
+    );
+    (bound, sentence)
 }
 
 /// Returns the cache miss events that were not counted, and whose cycles are therefore missing from

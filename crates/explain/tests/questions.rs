@@ -175,7 +175,7 @@ fn bound_follows_the_rule_of_the_document() {
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.contains("the rule-of-thumb limit for this processor"), "{found:?}");
     let says =
-        "PDSN_RX: memory-bound by rule of thumb, but counted cache misses explain at most 38 % of";
+        "PDSN_RX: memory-bound by rule of thumb, but counted cache misses explain at most 17 % of";
     assert!(found.sentence.contains(says), "{found:?}");
     assert!(found.sentence.contains("ATIF_TX: compute-bound (below"), "{found:?}");
     assert!((value(&found, "PDSN_RX dc") - 62.0 * 0.023).abs() < 1e-9);

@@ -75,7 +75,7 @@ fn a_variable_with_a_value_that_its_option_does_not_take_is_refused() {
         ),
         (
             "LINERATE_FORMAT",
-            "linerate: invalid LINERATE_FORMAT 'pink': expected one of text, json, ",
+            "linerate: invalid LINERATE_FORMAT 'pink': expected one of text, json\n",
         ),
     ] {
         let output = command(&["stages"]).env(name, "pink").output().expect("the program starts");

@@ -70,7 +70,7 @@ fn a_stage_that_panics_is_named_and_leaves_its_profile() {
     assert_eq!(done.status, Some(2), "{done:?}");
     let named = "tage `guard` on worker 1.0 panicked at packet 777: requested fault";
     assert!(done.stderr.contains(&format!("linerate: s{named}")), "{}", done.stderr);
-    assert!(done.stdout.starts_with(&format!("S{named}")), "{}", done.stdout);
+    assert!(done.stdout.starts_with(&format!("failed      s{named}")), "{}", done.stdout);
     for word in ["source", "parse", "ring out", "ring in", "guard", "1.0"] {
         assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
     }

@@ -149,11 +149,16 @@ pub(super) fn report(
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
-    if let Some(name) = busiest_process(&report.threads, program.family.pids[0]) {
-        report.sampled.name = name;
-    }
+    name_after_busiest(&mut report, program.family.pids[0]);
     let period_ns = report.ns_per_sample().round() as u64;
     Ok((report, Sampled { resolved, indices, period_ns }))
+}
+
+/// Names the program after the process with the most samples, if `first` merely waits for it.
+fn name_after_busiest(report: &mut ProfileReport, first: u32) {
+    if let Some(name) = busiest_process(&report.threads, first) {
+        report.sampled.name = name;
+    }
 }
 
 /// Returns the name of the process with the most samples, if `first`, the program's first process,
