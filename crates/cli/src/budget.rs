@@ -190,6 +190,11 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file, &args.frame)).transpose()?;
+    if let (Some(Target::PacketsPerSecond(_)), Some(_)) = (args.line, &args.from) {
+        return Err(Failure::new(
+            "--line takes a bit rate with --from, whose frames have sizes of their own",
+        ));
+    }
     let frames = match (args.line, args.frame.as_slice()) {
         (Some(Target::PacketsPerSecond(_)), []) => vec![FRAMES[0]],
         (_, asked) => sizes(asked),

@@ -26,6 +26,8 @@ use linerate_record::why::{
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 
 /// Maximum number of threads whose shares get a confidence interval: those with the highest CPU
 /// demand.
@@ -68,7 +70,6 @@ pub(crate) fn assemble(
     // Consecutive windows are short: they leave out what takes long or needs many readings.
     let is_one = watching.windows == Windows::One;
     let at_end = if is_one { &watching.family.pids[..] } else { &[] };
-    let (file_writes, read_calls) = watching.written.finish(root, at_end);
     let other_ends = if is_one { other_ends(root, watching) } else { BTreeMap::new() };
     let requests = is_one.then(|| watching.sockets.requests(window.elapsed_s));
     let unix_clients = watching.sockets.unix_clients();
@@ -77,7 +78,9 @@ pub(crate) fn assemble(
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
     if unread.iter().any(|one| one.what == "udp_datagrams") && threads.len() <= MAX_THREADS {
-        packets = packets.or_else(|| by_calls(&sockets, &profiled.events));
+        let descriptors = watching.sockets.owners().len();
+        let has_all = descriptors <= sockets.len() && !is_32_bit(root, &watching.family.pids);
+        packets = packets.or_else(|| by_calls(&sockets, &profiled.events).filter(|_| has_all));
     }
     let faults = threads.iter().map(|thread| thread.minor_faults).sum();
     let memory = watching.resident.finish(root, &watching.family.pids, faults);
@@ -92,8 +95,7 @@ pub(crate) fn assemble(
         memory,
         full_descriptors: watching.sockets.descriptors.finish(),
         output_pipes: output_pipes(root, at_end),
-        file_writes,
-        read_calls,
+        file_writes: watching.written.finish(root, at_end),
         quotas: watching.quotas.finish(),
         cpus,
         last_level_cache_bytes: last_level_cache(root),
@@ -244,24 +246,48 @@ fn packets(
 }
 
 /// Returns the datagrams that a program received, by its own system calls. `None` if the calls were
-/// not traced, if some of them may have received something else, or if it also receives by calls
-/// whose results do not show the number of datagrams.
+/// not traced, if some of them may have received something else, if it also receives by calls whose
+/// results do not show the number of datagrams, or if it mainly sends. Reads of the error queue
+/// (MSG_ERRQUEUE) and repeated looks at one datagram (MSG_PEEK) count as well.
 fn by_calls(sockets: &[SocketCounts], events: &[KernelEvent]) -> Option<PacketCount> {
-    /// Calls that receive any number of datagrams, or may receive something else.
-    const OTHERS: [&str; 5] = ["recvmmsg", "io_uring_enter", "read", "readv", "splice"];
-    /// Maximum number of such calls, relative to those counted.
+    /// Calls that receive any number of datagrams at once.
+    const BATCHES: [&str; 2] = ["recvmmsg", "io_uring_enter"];
+    /// Calls that may receive a datagram, or something else.
+    const READS: [&str; 3] = ["read", "readv", "splice"];
+    const SENDS: [&str; 3] = ["sendto", "sendmsg", "sendmmsg"];
+    /// Maximum number of reads relative to the calls that received a datagram, and of sends.
     const FEW: f64 = 0.01;
+    const REPLIES: f64 = 1.5;
     if sockets.is_empty() || sockets.iter().any(|one| one.kind != SocketKind::Udp) {
         return None;
     }
     let counted = events.iter().find(|one| one.filter.as_deref() == Some(KernelEvent::RECEIVED))?;
-    let is_other = |one: &&KernelEvent| one.call().is_some_and(|call| OTHERS.contains(&call));
-    let others: u64 = events.iter().filter(is_other).map(|one| one.count).sum();
-    (counted.count > 0 && others as f64 <= FEW * counted.count as f64).then(|| PacketCount {
+    let received = Some(counted.count as f64).filter(|count| *count > 0.0)?;
+    let of = |calls: &[&str]| -> f64 {
+        let is_one = |one: &&KernelEvent| one.call().is_some_and(|call| calls.contains(&call));
+        events.iter().filter(is_one).map(|one| one.count as f64).sum()
+    };
+    let is_known = of(&BATCHES) == 0.0 && of(&READS) <= FEW * received;
+    (is_known && of(&SENDS) <= REPLIES * received).then(|| PacketCount {
         packets: counted.count,
         bytes: None,
         counter: PacketCount::RECEIVED.to_owned(),
     })
+}
+
+/// Returns whether one of the processes runs a 32-bit program, or may do so: the numbers of its
+/// system calls are others.
+fn is_32_bit(root: &Root, pids: &[u32]) -> bool {
+    /// Length of the magic number of an ELF file and its class, and the class of 64-bit files.
+    const HEAD: usize = 5;
+    const CLASS_64: u8 = 2;
+    let class = |pid: &u32| {
+        let mut head = [0; HEAD];
+        let mut file = File::open(root.path(&format!("proc/{pid}/exe"))).ok()?;
+        file.read_exact(&mut head).ok()?;
+        Some(head[HEAD - 1])
+    };
+    pids.iter().any(|pid| class(pid) != Some(CLASS_64))
 }
 
 /// Returns the segments per second in each slice for connections that were read in rotation. As

@@ -44,13 +44,14 @@ const RECENT: usize = 10;
 const HISTORY: usize = 120;
 
 impl Profiling {
-    /// Starts sampling and tracing.
-    pub(crate) fn start(root: &Root, threads: &Threads) -> Self {
+    /// Starts sampling and tracing. `counts_datagrams` is whether to count the calls that receive a
+    /// datagram.
+    pub(crate) fn start(root: &Root, threads: &Threads, counts_datagrams: bool) -> Self {
         let ids = if threads.all.len() > CROWD { Vec::new() } else { ids(&threads.all) };
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
         let expected = threads.all.len();
         let (sampler, mut unread) = Sampler::start_with(Extent::WINDOW, &ids, &cpus, expected);
-        let (tracing, refused) = Tracing::start(&ids, &cpus);
+        let (tracing, refused) = Tracing::start(&ids, &cpus, counts_datagrams);
         unread.extend(refused);
         let tracing = Some(tracing);
         Self { sampler, tracing, handed: ids.len(), is_late: vec![true], unread }

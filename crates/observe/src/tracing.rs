@@ -75,6 +75,8 @@ const WANTED: [Wanted; 6] = [
 /// 33).
 const CALL_PERIOD: u64 = 19;
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
+/// The host's PID namespace: `PROC_PID_INIT_INO`, the same on all kernels since 3.8.
+pub(crate) const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// Maximum number of CPUs on which events are counted.
 const MAX_CPUS: usize = 64;
 /// Maximum number of threads for which events are counted.
@@ -122,8 +124,13 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Starts tracing `threads` and the events on `cpus`. Also returns what cannot be traced.
-    pub fn start(threads: &[ThreadId], cpus: &[u32]) -> (Self, Vec<Unread>) {
+    /// Starts tracing `threads` and the events on `cpus`. `counts_datagrams` is whether to count the
+    /// calls that receive a datagram. Also returns what cannot be traced.
+    pub fn start(
+        threads: &[ThreadId],
+        cpus: &[u32],
+        counts_datagrams: bool,
+    ) -> (Self, Vec<Unread>) {
         let mut tracing = Self {
             folder: None,
             scheduler: None,
@@ -146,7 +153,7 @@ impl Tracing {
             }
         };
         tracing.folder = Some(folder);
-        let opened = tracing.open(&cpus[..cpus.len().min(MAX_CPUS)]);
+        let opened = tracing.open(&cpus[..cpus.len().min(MAX_CPUS)], counts_datagrams);
         let unread = match opened {
             Ok(not_opened) => {
                 let mut unread = tracing.watch(threads);
@@ -161,7 +168,11 @@ impl Tracing {
 
     /// Opens the events of all CPUs. Returns what cannot be read; the error is a refusal that
     /// applies to all tracepoints.
-    fn open(&mut self, cpus: &[u32]) -> Result<Option<Unread>, Unread> {
+    fn open(
+        &mut self,
+        cpus: &[u32],
+        counts_datagrams: bool,
+    ) -> Result<Option<Unread>, Unread> {
         let now_ns = monotonic_ns();
         let formats = ["sched:sched_switch", "sched:sched_wakeup"].map(|name| self.format(name));
         let foreign = in_pid_namespace(std::fs::read_link("/proc/self/ns/pid").ok().as_deref());
@@ -172,7 +183,8 @@ impl Tracing {
         for wanted in WANTED {
             // A tracepoint missing from this kernel is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
-            if wanted.filter.is_some_and(|filter| (filter.expression)().is_empty()) {
+            let is_left_out = |filter: Filter| !counts_datagrams || (filter.expression)().is_empty();
+            if wanted.filter.is_some_and(is_left_out) {
                 continue;
             }
             let mut tally = Tally::new(wanted, format, now_ns);
@@ -284,9 +296,7 @@ impl Tracing {
 /// kernel does not translate them, and the same number may be another thread in the namespace.
 /// Events opened for one thread are not affected.
 fn in_pid_namespace(link: Option<&Path>) -> Option<Unread> {
-    /// The host's namespace: `PROC_PID_INIT_INO`, the same on all kernels since 3.8.
-    const HOST: &str = "pid:[4026531836]";
-    link.filter(|link| *link != Path::new(HOST)).map(|_| Unread {
+    link.filter(|link| *link != Path::new(HOST_PID_NAMESPACE)).map(|_| Unread {
         what: "scheduler_of_host".to_owned(),
         reason: "scheduler events have the thread IDs of the host, which are not those of this \
                  PID namespace"

@@ -82,6 +82,7 @@ pub(crate) struct Watching {
     pub(crate) ended_cpus: Ended,
     /// Memory of the processes at the start of the window.
     pub(crate) resident: Resident,
+    /// Files to which the processes write.
     pub(crate) written: Written,
     /// Number of slices read since the start.
     reads: u32,
@@ -153,7 +154,7 @@ impl Watching {
             event_costs,
             ended_cpus: Ended::default(),
             resident: Resident::default(),
-            written: Written::default(),
+            written: Written::none(),
             reads: 0,
             began_ns: 0,
             last_ns: 0,
@@ -162,7 +163,10 @@ impl Watching {
         let pids = watching.family.pids.clone();
         watching.threads.look(root, &pids, 0, monotonic_ns());
         watching.profiling = Some(match windows {
-            Windows::One => Profiling::start(root, &watching.threads),
+            Windows::One => {
+                let is_receiver = watching.sockets.may_need_calls();
+                Profiling::start(root, &watching.threads, is_receiver)
+            }
             Windows::Many => Profiling::start_live(root, &watching.threads),
         });
         watching.find_program(root);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regular files to which processes write, such as logs: how far the positions of their descriptors
-//! move within a window; and the number of their read and write calls. Readable by the user of the
-//! processes, without tracing.
+//! move within a window. Readable by the user of the processes, without tracing.
 
+use crate::sparing::Sparing;
 use linerate_machine::Root;
-use linerate_record::why::{FileWrites, ReadCalls, WrittenFile};
+use linerate_record::why::{FileWrites, WrittenFile};
 use std::collections::BTreeMap;
 
 /// Maximum number of processes, of descriptors per process, and of files in the result. Logs are
@@ -12,82 +12,86 @@ use std::collections::BTreeMap;
 const PROCESSES: usize = 16;
 const DESCRIPTORS: u32 = 64;
 const FILES: usize = 8;
+/// Maximum share of a CPU spent looking for new descriptors within a window.
+const SHARE: f64 = 0.001;
 
 /// Positions and counts at the start of the window.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Written {
     /// Path and position of each descriptor, by process and number.
     descriptors: BTreeMap<(u32, u32), (String, u64)>,
-    /// Calls by process.
+    /// Counters of each process.
     calls: BTreeMap<u32, Calls>,
+    search: Sparing,
 }
 
-/// Counters of a process in /proc/PID/io, which cover descriptors of any kind, but not sendto,
-/// sendmsg, recvfrom and recvmsg.
-#[derive(Clone, Copy, Debug, Default)]
+/// Counters of a process in /proc/PID/io, which cover descriptors of any kind, but not sendto and
+/// sendmsg. They include those of child processes that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Calls {
     writes: u64,
-    reads: u64,
-    read_bytes: u64,
+    bytes: u64,
 }
 
 impl Written {
+    /// Creates an empty state, for windows in which files are not read.
+    pub(crate) fn none() -> Self {
+        let search = Sparing::new(SHARE);
+        Self { descriptors: BTreeMap::new(), calls: BTreeMap::new(), search }
+    }
+
     /// Reads the positions at the start of the window.
     pub(crate) fn start(root: &Root, pids: &[u32]) -> Self {
-        let mut written = Self::default();
+        let mut written = Self::none();
         written.add(root, pids);
         written
     }
 
-    /// Adds descriptors and processes that are new since the last reading.
+    /// Adds descriptors and processes that are new since the last reading, if it is due.
     pub(crate) fn add(&mut self, root: &Root, pids: &[u32]) {
+        if !self.search.is_due() {
+            return;
+        }
+        let began = self.search.begin();
         for &pid in pids.iter().take(PROCESSES) {
-            for (number, path, position) in open_files(root, pid) {
-                let is_other = |known: &(String, u64)| known.0 != path;
-                if self.descriptors.get(&(pid, number)).is_none_or(is_other) {
-                    self.descriptors.insert((pid, number), (path, position));
+            for open in open_files(root, pid) {
+                let key = (pid, open.number);
+                let is_other = |known: &(String, u64)| known.0 != open.path;
+                if self.descriptors.get(&key).is_none_or(is_other) {
+                    let start = open.start(root, pid);
+                    self.descriptors.insert(key, (open.path, start));
                 }
             }
             if let Some(calls) = Calls::of(root, pid) {
                 self.calls.entry(pid).or_insert(calls);
             }
         }
+        self.search.end(began);
     }
 
-    /// Returns what was written since the first reading of each descriptor, and the read calls;
-    /// `None` for either if there was nothing, or if it was not counted.
-    pub(crate) fn finish(
-        &self,
-        root: &Root,
-        pids: &[u32],
-    ) -> (Option<FileWrites>, Option<ReadCalls>) {
-        let pids = || pids.iter().copied().take(PROCESSES);
-        let mut files: Vec<WrittenFile> = pids().flat_map(|pid| self.files(root, pid)).collect();
-        files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
-        files.truncate(FILES);
-        let more = |pid| Some(Calls::of(root, pid)?.since(*self.calls.get(&pid)?));
-        let calls = pids().map(more).try_fold(Calls::default(), |all, one| Some(all.plus(one?)));
-        let reads = calls.map(|calls| ReadCalls { calls: calls.reads, bytes: calls.read_bytes });
-        let writes = FileWrites { files, calls: calls.map(|calls| calls.writes) };
-        (
-            Some(writes).filter(|writes| !writes.files.is_empty()),
-            reads.filter(|reads| reads.calls > 0),
-        )
-    }
-
-    /// Returns the files to which a process wrote.
-    fn files(&self, root: &Root, pid: u32) -> Vec<WrittenFile> {
+    /// Returns what was written since the first reading of each descriptor; `None` if nothing was.
+    pub(crate) fn finish(&self, root: &Root, pids: &[u32]) -> Option<FileWrites> {
         let mut files: Vec<WrittenFile> = Vec::new();
-        for (number, path, position) in open_files(root, pid) {
-            let Some((known, start)) = self.descriptors.get(&(pid, number)) else { continue };
-            let bytes = position.saturating_sub(*start);
-            // A descriptor that was duplicated has the same position.
-            let is_new = files.iter().all(|one| one.path != path);
-            if *known == path && bytes > 0 && is_new {
-                files.push(WrittenFile { pid, path, bytes });
+        let mut calls = (pids.len() <= PROCESSES).then_some(0);
+        for &pid in pids.iter().take(PROCESSES) {
+            let more = Calls::of(root, pid).zip(self.calls.get(&pid));
+            let more = more.map(|(now, before)| now.since(*before));
+            calls = calls.zip(more).map(|(calls, more)| calls + more.writes);
+            // The position also follows what other processes append.
+            let most = more.map_or(u64::MAX, |more| more.bytes);
+            for open in open_files(root, pid) {
+                let known = self.descriptors.get(&(pid, open.number));
+                let Some((_, start)) = known.filter(|(path, _)| *path == open.path) else { continue };
+                let bytes = open.position.saturating_sub(*start).min(most);
+                // Descriptors that were inherited have the same position.
+                if bytes > 0 && files.iter().all(|one| one.path != open.path) {
+                    files.push(WrittenFile { pid, path: open.path, bytes });
+                }
             }
         }
-        files
+        files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
+        files.truncate(FILES);
+        (!files.is_empty()).then_some(FileWrites { files, calls })
     }
 }
 
@@ -98,85 +102,118 @@ impl Calls {
         let field = |name: &str| -> Option<u64> {
             text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
         };
-        Some(Self {
-            writes: field("syscw:")?,
-            reads: field("syscr:")?,
-            read_bytes: field("rchar:")?,
-        })
+        Some(Self { writes: field("syscw:")?, bytes: field("wchar:")? })
     }
 
     fn since(self, before: Self) -> Self {
         Self {
             writes: self.writes.saturating_sub(before.writes),
-            reads: self.reads.saturating_sub(before.reads),
-            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            writes: self.writes + other.writes,
-            reads: self.reads + other.reads,
-            read_bytes: self.read_bytes + other.read_bytes,
+            bytes: self.bytes.saturating_sub(before.bytes),
         }
     }
 }
 
-/// Returns the number, path and position of each descriptor with which a process can write to a
-/// file that has a path.
-fn open_files(root: &Root, pid: u32) -> Vec<(u32, String, u64)> {
+/// A descriptor with which a process only writes, or appends.
+#[derive(Debug)]
+struct OpenFile {
+    number: u32,
+    path: String,
+    position: u64,
+    is_append: bool,
+}
+
+impl OpenFile {
+    /// Returns the position from which bytes are counted. The position of a descriptor for
+    /// appending is behind the end of the file until its first write.
+    fn start(&self, root: &Root, pid: u32) -> u64 {
+        let file = || std::fs::metadata(root.path(&format!("proc/{pid}/fd/{}", self.number)));
+        let size = if self.is_append { file().map_or(0, |file| file.len()) } else { 0 };
+        self.position.max(size)
+    }
+}
+
+/// Returns the descriptors with which a process only writes to a file that has a path, or appends
+/// to it. The position of others moves by reads too.
+fn open_files(root: &Root, pid: u32) -> Vec<OpenFile> {
+    /// Mask of the access mode within the flags (O_ACCMODE), the mode O_WRONLY, and O_APPEND, as on
+    /// all architectures except MIPS, Alpha, PA-RISC and SPARC, which have another O_APPEND.
+    const MODE: u32 = 3;
+    const WRITE_ONLY: u32 = 1;
+    const APPEND: u32 = 0o2000;
     let file = |number: u32| {
         let link = std::fs::read_link(root.path(&format!("proc/{pid}/fd/{number}"))).ok()?;
         let path = link.to_str().filter(|path| is_file(path))?.to_owned();
         let info = root.text(&format!("proc/{pid}/fdinfo/{number}"))?;
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
         let flags = u32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
-        /// Mask of the access mode within the flags (O_ACCMODE), and the mode O_RDONLY.
-        const MODE: u32 = 3;
-        const READ_ONLY: u32 = 0;
+        let is_append = flags & APPEND != 0;
         let position = field("pos:")?.trim().parse().ok()?;
-        (flags & MODE != READ_ONLY).then_some((number, path, position))
+        let is_written = is_append || flags & MODE == WRITE_ONLY;
+        is_written.then_some(OpenFile { number, path, position, is_append })
     };
     (0..DESCRIPTORS).filter_map(file).collect()
 }
 
-/// Returns whether a link target may be a regular file: devices and kernel interfaces have a
-/// position too.
+/// Returns whether a link target may be a regular file on a disk: devices, kernel interfaces and
+/// anonymous memory have a position too.
 fn is_file(path: &str) -> bool {
-    path.starts_with('/') && !["/dev/", "/proc/", "/sys/"].iter().any(|root| path.starts_with(root))
+    const OTHERS: [&str; 4] = ["/dev/", "/proc/", "/sys/", "/memfd:"];
+    path.starts_with('/') && !OTHERS.iter().any(|root| path.starts_with(root))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::Write;
+    use std::path::Path;
 
     #[test]
-    fn writes_to_a_log_are_counted() {
+    fn what_is_appended_to_a_log_is_counted_from_the_end_of_the_file() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("server.log");
-        let mut log = std::fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
-        log.write_all(b"before").unwrap();
-        let read = place.path().join("read");
-        std::fs::write(&read, "12345").unwrap();
-        let mut only_read = std::fs::File::open(&read).unwrap();
-        let (root, own) = (Root::new(std::path::Path::new("/")), [std::process::id()]);
+        fs::write(&path, "an older log").unwrap();
+        // The position is 0 before the first write.
+        let mut log = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let both = place.path().join("both");
+        fs::write(&both, "12345").unwrap();
+        let mut both_ways = fs::OpenOptions::new().read(true).write(true).open(&both).unwrap();
+        let (root, own) = (Root::new(Path::new("/")), [std::process::id()]);
         let written = Written::start(&root, &own);
         for _ in 0..20 {
             log.write_all(b"123").unwrap();
         }
-        std::io::copy(&mut only_read, &mut std::io::sink()).unwrap();
-        let (found, reads) = written.finish(&root, &own);
-        let found = found.expect("written");
+        std::io::copy(&mut both_ways, &mut std::io::sink()).unwrap();
+        let found = written.finish(&root, &own).expect("written");
         let path = path.to_str().unwrap().to_owned();
         // Other tests of this process may write as well.
         let of_log = found.files.iter().find(|file| file.path == path);
         assert_eq!(of_log, Some(&WrittenFile { pid: own[0], path, bytes: 60 }));
-        assert!(found.files.iter().all(|file| file.path != read.to_str().unwrap()));
-        assert!(found.calls.is_none_or(|calls| calls >= 20), "{found:?}");
-        // Reading /proc/self/fdinfo takes calls as well.
-        assert!(reads.is_none_or(|reads| reads.calls > 0 && reads.bytes > 0), "{reads:?}");
-        assert_eq!(written.finish(&root, &[]).0, None);
+        assert!(found.files.iter().all(|file| file.path != both.to_str().unwrap()));
+        assert_eq!(written.finish(&root, &[]), None);
+    }
+
+    #[test]
+    fn positions_that_other_processes_move_and_calls_are_bounded_by_the_own_account() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::new(place.path());
+        let set = |position: u64, calls: u64, bytes: u64| {
+            fs::create_dir_all(place.path().join("proc/7/fdinfo")).unwrap();
+            let info = format!("pos:\t{position}\nflags:\t0100001\nmnt_id:\t1\n");
+            fs::write(place.path().join("proc/7/fdinfo/3"), info).unwrap();
+            let io = format!("rchar: 5\nwchar: {bytes}\nsyscr: 1\nsyscw: {calls}\n");
+            fs::write(place.path().join("proc/7/io"), io).unwrap();
+        };
+        fs::create_dir_all(place.path().join("proc/7/fd")).unwrap();
+        std::os::unix::fs::symlink("/srv/app.log", place.path().join("proc/7/fd/3")).unwrap();
+        set(1000, 10, 500);
+        let written = Written::start(&root, &[7]);
+        set(9000, 30, 800);
+        let files = vec![WrittenFile { pid: 7, path: "/srv/app.log".to_owned(), bytes: 300 }];
+        let expected = FileWrites { files, calls: Some(20) };
+        assert_eq!(written.finish(&root, &[7]), Some(expected));
+        let many: Vec<u32> = (7..8 + PROCESSES as u32).collect();
+        assert_eq!(written.finish(&root, &many).and_then(|found| found.calls), None);
     }
 
     #[test]
@@ -185,6 +222,7 @@ mod tests {
             ("/var/log/x.log", true),
             ("/dev/null", false),
             ("/proc/kmsg", false),
+            ("/memfd:jit (deleted)", false),
             ("socket:[5]", false),
             ("pipe:[6]", false),
         ] {

@@ -15,6 +15,7 @@
 
 use linerate_path::model::Mapping;
 use linerate_record::Figure;
+use linerate_record::run::RunReport;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 use linerate_record::tune::{Candidate, TuneReport};
 
@@ -135,10 +136,18 @@ pub enum Kept {
     NoGain,
 }
 
+/// Returns whether a report's baseline reaches line rate and the goal ([`is_enough`]), and no limit
+/// on latency asks for another mapping.
+pub fn is_baseline_enough(report: &TuneReport) -> bool {
+    let RunReport { line_rate_kpps, goal_kpps, .. } = &report.baseline;
+    report.p99_limit_ns.is_none()
+        && is_enough(&report.baseline_kpps, *line_rate_kpps, *goal_kpps)
+}
+
 /// Returns why the baseline was kept, for a report without a chosen candidate.
 pub fn kept_because(report: &TuneReport) -> Kept {
     let is_faster = report.candidates.iter().any(is_certainly_faster);
-    let is_enough = || is_enough(&report.baseline_kpps, report.baseline.line_rate_kpps, None);
+    let is_enough = || is_baseline_enough(report);
     match (report.rounds, report.candidates.is_empty()) {
         (0, true) => return Kept::NoCandidate,
         (0, false) => return Kept::NotRun,

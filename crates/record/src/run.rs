@@ -317,8 +317,8 @@ pub struct RunReport {
     pub processed_kpps: Figure,
     /// Line rate in kpps at the traffic's mean frame size; `null` if the path has no line.
     pub line_rate_kpps: Option<f64>,
-    /// Rate that the user requires (`--goal`), in kpps; `null` if there is none, and in older
-    /// records.
+    /// Rate that the user requires (`--goal`), in kpps; `null` if there is none, and in
+    /// records before version 2.10.
     #[serde(default)]
     pub goal_kpps: Option<f64>,
     /// All workers, by segment and replica.

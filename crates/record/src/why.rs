@@ -82,14 +82,11 @@ pub struct Observation {
     /// window; at most 16. Empty in older records.
     #[serde(default)]
     pub output_pipes: Vec<OutputPipe>,
-    /// Files to which the program writes; `null` if it wrote to none, or if its descriptors are
-    /// hidden, and in older records.
+    /// Files to which the program appended; `null` if it did not, or if its descriptors are hidden,
+    /// and in records before version 2.10. Covers the first 64 descriptors of the first 16
+    /// processes.
     #[serde(default)]
     pub file_writes: Option<FileWrites>,
-    /// Read calls of the program; `null` if it made none, or if they were not counted, and in older
-    /// records.
-    #[serde(default)]
-    pub read_calls: Option<ReadCalls>,
     /// CPU quotas of the program's processes; may be empty.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
@@ -290,22 +287,12 @@ pub struct OutputPipe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileWrites {
-    /// Files whose positions moved, most bytes first; at most 8.
+    /// Files whose positions moved, most bytes first; at most 8. Files that are also open for reading
+    /// are left out, unless they are open for appending.
     pub files: Vec<WrittenFile>,
     /// Calls of write, writev and similar functions by the program's processes, to descriptors of
-    /// any kind; `null` if not counted.
+    /// any kind; `null` if not counted, or if there are more than 16 processes.
     pub calls: Option<u64>,
-}
-
-/// Calls of read, readv and similar functions (not recvfrom and recvmsg) by the program's processes,
-/// from descriptors of any kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ReadCalls {
-    /// Number of calls.
-    pub calls: u64,
-    /// Bytes that they returned.
-    pub bytes: u64,
 }
 
 /// A file to which a process writes.

@@ -16,8 +16,8 @@ const MOST_COLUMNS: usize = 100;
 /// Returns a record's answer; empty for an observed program, whose report begins with its finding.
 pub(crate) fn of(record: &Record) -> String {
     let parts = match &record.body {
-        Body::Run(report) => rates::of_run(report),
-        Body::Tune(report) => rates::of_tune(report),
+        Body::Run(report) => rates::of_run(report, &record.provenance),
+        Body::Tune(report) => rates::of_tune(report, &record.provenance),
         Body::Plan(report) => rates::of_plan(report),
         Body::Budget(report) => rates::of_budget(report),
         Body::Kernels(report) => looked_up::of_kernels(report),

@@ -12,7 +12,7 @@ use crate::value::{ABSENT, clean, interval, min_gain, percent, quoted, reason, t
 use crate::{PATH_FILE, Style, TUNED_FILE};
 use linerate_plan::MAX_WORKERS;
 use linerate_plan::line_rate::to_line_rate;
-use linerate_plan::verdict::{Kept, MIN_ROUNDS, kept_because};
+use linerate_plan::verdict::{Kept, MIN_ROUNDS, is_baseline_enough, kept_because};
 use linerate_record::Figure;
 use linerate_record::run::DeadEnd;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
@@ -115,7 +115,9 @@ fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
 /// Returns the baseline's rate as a fraction of line rate, if the baseline was kept because it
 /// reaches line rate.
 pub(crate) fn reached_before(report: &TuneReport) -> Option<f64> {
-    let is_kept = report.chosen.is_none() && kept_because(report) == Kept::LineRate;
+    let is_needless = report.predicted_from.is_some() && is_baseline_enough(report);
+    let is_kept = report.chosen.is_none()
+        && (is_needless || kept_because(report) == Kept::LineRate);
     is_kept.then(|| share_before(report)).flatten()
 }
 

@@ -50,20 +50,42 @@ pub(super) fn cpus(facts: &Facts<'_>) -> Option<Estimate> {
     share(facts).map(|share| share.scale(facts.used_cpus()))
 }
 
-/// Returns the fraction of time in which either the busiest thread of the program needs a CPU, or
-/// the collector runs while that thread sleeps until it may go on; 0 if the thread seldom sleeps
-/// while the collector runs. `None` without the collector's threads.
-pub(super) fn alternation(facts: &Facts<'_>) -> Option<Estimate> {
+/// Prefixes of the names of collector threads that only run while the program is stopped.
+const PAUSES: [&str; 4] = ["GC Thread#", "ParGC", "VM Thread", ".NET Server GC"];
+
+/// Times as fractions of the window.
+struct Alternation {
+    /// Time in which the busiest thread of the program needs a CPU.
+    works: f64,
+    /// Time in which the collector runs; its threads run at the same time.
+    collects: f64,
+}
+
+/// Returns the times of a program whose busiest thread sleeps while its collector runs; `None` if
+/// it does not, or if the collector has no threads that stop the program.
+fn alternating(facts: &Facts<'_>) -> Option<Alternation> {
     /// Minimum time asleep on a futex, relative to the time in which the collector runs.
     const ASLEEP: f64 = 0.7;
     let threads = &facts.observation.threads;
-    let (collectors, others): (Vec<_>, Vec<_>) = threads.iter().partition(|one| is_collector(one));
-    let on_cpu = collectors.iter().map(|one| one.share_of(ThreadState::is_on_cpu));
-    // The threads of a parallel collector run at the same time.
+    let pauses = |one: &&ThreadActivity| PAUSES.iter().any(|name| one.name.starts_with(name));
+    let on_cpu = threads.iter().filter(pauses).map(|one| one.share_of(ThreadState::is_on_cpu));
     let collects = on_cpu.reduce(f64::max)?;
-    let worker = others.into_iter().max_by(|a, b| a.demand().total_cmp(&b.demand()))?;
+    let others = threads.iter().filter(|one| !is_collector(one));
+    let worker = others.max_by(|a, b| a.demand().total_cmp(&b.demand()))?;
     let in_futex = worker.asleep_on.iter().filter(|sleep| sleep.on == "futex");
     let waits: f64 = in_futex.map(|sleep| sleep.share).sum();
-    let alternates = waits >= ASLEEP * collects;
-    Some(shared(if alternates { worker.demand() + collects } else { 0.0 }))
+    (waits >= ASLEEP * collects).then(|| Alternation { works: worker.demand(), collects })
+}
+
+/// Returns the fraction of time in which either the busiest thread of the program needs a CPU, or
+/// the collector runs while that thread sleeps; `None` as for [`alternating`].
+pub(super) fn work_or_pause(facts: &Facts<'_>) -> Option<Estimate> {
+    let Alternation { works, collects } = alternating(facts)?;
+    Some(shared((works + collects).min(1.0)))
+}
+
+/// Returns the fraction of that time in which the collector runs.
+pub(super) fn pauses(facts: &Facts<'_>) -> Option<Estimate> {
+    let Alternation { works, collects } = alternating(facts)?;
+    (works + collects > 0.0).then(|| shared(collects / (works + collects)))
 }

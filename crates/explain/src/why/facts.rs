@@ -297,7 +297,8 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns whether the program receives packets only before the kernel's protocols: packet
-    /// sockets get a copy, and AF_XDP sockets the original, of packets that firewalls drop.
+    /// sockets get copies of packets that are dropped later, and AF_XDP sockets the packets that
+    /// never get there.
     pub(super) fn receives_before_ip(&self) -> bool {
         let sockets = &self.observation.sockets;
         let is_before = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);

@@ -341,7 +341,9 @@ pub enum Measure {
     GarbageCpus,
     /// Fraction of time in which either the busiest thread needs a CPU or the garbage collector
     /// runs while it sleeps.
-    WorkOrGarbage,
+    WorkOrPause,
+    /// Fraction of that time in which the garbage collector runs.
+    Pauses,
     /// Fraction of readings in which a request had been waiting for 4 ms or longer.
     LateReplies,
     /// Time asleep in writes to pipes and Unix domain sockets, which wait for the reader.

@@ -92,7 +92,7 @@ fn remark<'a>(
     let found = subjects(rule.scope, facts).into_iter().rev().filter(is_met);
     let subject = found.max_by(|a, b| size(a).total_cmp(&size(b)))?;
     let fill = |text: &str| filled(text, |name| texts::value(name, facts, subject));
-    let says = |words: &&str| first.is_some_and(|first| first.sentence.contains(&fill(words)));
+    let says = |words: &&str| first.is_some_and(|first| has_words(&first.sentence, &fill(words)));
     if rule.said_by.iter().any(says) {
         return None;
     }
@@ -104,6 +104,15 @@ fn remark<'a>(
         evidence: required.chain(shown).collect(),
         next: fill(rule.next),
         wrong_if: fill(rule.wrong_if),
+    })
+}
+
+/// Returns whether `text` contains `words`, not as parts of longer words.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(words).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + words.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
     })
 }
 
@@ -122,6 +131,13 @@ fn evidence<'a>(
 mod tests {
     use super::*;
     use crate::rule::names;
+
+    #[test]
+    fn words_are_found_whole() {
+        let sentence = "Most samples are in run_loop 45 %.";
+        assert!(has_words(sentence, "run_loop") && has_words(sentence, "Most samples"));
+        assert!(!has_words(sentence, "run") && !has_words(sentence, "sample"));
+    }
 
     #[test]
     fn every_name_in_a_text_has_a_value() {

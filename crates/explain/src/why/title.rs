@@ -64,10 +64,11 @@ impl Measure {
             }
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
-            Self::WorkOrGarbage => (
+            Self::WorkOrPause => (
                 "time in which the busiest thread works, or sleeps while the garbage collector runs",
                 "ratio",
             ),
+            Self::Pauses => ("part of that time in which the garbage collector runs", "ratio"),
             Self::LateReplies => {
                 ("readings in which a request had been waiting for 4 ms or longer", "ratio")
             }

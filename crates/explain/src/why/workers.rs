@@ -106,7 +106,6 @@ fn observe(report: &RunReport, provenance: &Provenance) -> Observation {
         requests: None,
         output_pipes: Vec::new(),
         file_writes: None,
-        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

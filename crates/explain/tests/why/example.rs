@@ -102,7 +102,6 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         requests: None,
         output_pipes: Vec::new(),
         file_writes: None,
-        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -15,7 +15,7 @@ use linerate_record::why::Circumstance::{
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel};
 use linerate_record::why::{
-    Circumstance, FileWrites, Observation, PacketCount, ReadCalls, SocketCounts, SocketKind,
+    Circumstance, FileWrites, Observation, PacketCount, SocketCounts, SocketKind,
     WhyRemark, WrittenFile,
 };
 
@@ -105,7 +105,7 @@ fn a_log_that_is_written_thousands_of_times_per_second_is_named() {
         seen
     };
     // In 5 s.
-    assert_eq!(ids(&with(500_000, Some(15_000))), [Circumstance::FileWrites]);
+    assert_eq!(ids(&with(500_000, Some(15_000))), [Circumstance::LogWrites]);
     assert_eq!(ids(&with(499_999, Some(15_000))), []);
     assert_eq!(ids(&with(500_000, Some(14_999))), []);
     assert_eq!(ids(&with(500_000, None)), []);
@@ -113,6 +113,13 @@ fn a_log_that_is_written_thousands_of_times_per_second_is_named() {
     let sentence = "It writes 2 MiB per second to /var/log/server.log";
     assert!(remark.sentence.starts_with(sentence), "{}", remark.sentence);
     assert!(remark.sentence.contains("40,000 write calls per second"), "{}", remark.sentence);
+    // The counts of a parent include those of children that ended.
+    let mut forked = with(500_000, Some(15_000));
+    forked.ended_children_cpus = Some(0.1);
+    assert_eq!(ids(&forked), []);
+    let mut other = with(500_000, Some(15_000));
+    other.file_writes.as_mut().unwrap().files[0].path = "/var/lib/redis/dump.aof".to_owned();
+    assert_eq!(ids(&other), []);
     // Not a program that keeps up.
     let mut healthy = server(0.94);
     healthy.file_writes = with(10 << 20, Some(200_000)).file_writes;
@@ -120,20 +127,22 @@ fn a_log_that_is_written_thousands_of_times_per_second_is_named() {
 }
 
 #[test]
-fn reads_that_are_not_of_connections_are_named() {
-    let with = |calls, bytes| {
+fn a_hot_function_is_named_unless_the_finding_names_it() {
+    let of = |file: &str, name: &str, share: f64| {
         let mut seen = seed(CannotTell);
-        seen.read_calls = Some(ReadCalls { calls, bytes });
+        seen.threads[0].functions = functions(&[(file, name, share)]);
+        seen.threads[0].samples = 2_000;
         seen
     };
-    // In 5 s.
-    let first = with(15_000, 1 << 30);
-    let is_named = |seen: &Observation| ids(seen).contains(&Circumstance::FileReads);
-    assert!(is_named(&first));
-    assert!(!is_named(&with(14_999, 1 << 30)));
-    let remark = remarks(&first).into_iter().find(|one| one.id == Circumstance::FileReads);
-    let sentence = remark.unwrap().sentence;
-    assert!(sentence.contains("3,000 read calls per second, which return 205 MiB"), "{sentence}");
+    let hot = of("/usr/bin/redis-server", "lpFind", 0.2);
+    let remark = remarks(&hot).into_iter().find(|one| one.id == Circumstance::HotFunction);
+    let sentence = remark.expect("a remark").sentence;
+    assert!(sentence.starts_with("20 % (18 to 22 %) of the 2,000 samples"), "{sentence}");
+    assert!(sentence.contains("are in lpFind of redis-server"), "{sentence}");
+    let is_named = |seen: &Observation| ids(seen).contains(&Circumstance::HotFunction);
+    assert!(!is_named(&of("/usr/bin/redis-server", "lpFind", 0.199)));
+    assert!(!is_named(&of("kernel", "tcp_ack", 0.5)));
+    assert!(!is_named(&of("/usr/bin/redis-server", "redis-server+0x1a2b0", 0.5)));
 }
 
 #[test]

@@ -71,10 +71,15 @@ fn datagrams_are_counted_by_calls_if_these_receive_nothing_else() {
     // Not traced, or nothing received.
     assert_eq!(count(&udp, &[calls]), None);
     assert_eq!(count(&udp, &[event(KernelEvent::RECEIVED, 0)]), None);
-    // Calls that receive any number of datagrams, or from other descriptors.
-    for (call, calls, is_counted) in
-        [("recvmmsg", 11, false), ("read", 11, false), ("read", 9, true)]
-    {
+    // Calls that receive any number of datagrams, or from other descriptors, and programs that
+    // mainly send.
+    for (call, calls, is_counted) in [
+        ("recvmmsg", 1, false),
+        ("read", 11, false),
+        ("read", 9, true),
+        ("sendto", 1501, false),
+        ("sendto", 1500, true),
+    ] {
         let other = event(&format!("call {call}"), calls);
         assert_eq!(count(&udp, &[other, received()]).is_some(), is_counted, "{call} {calls}");
     }

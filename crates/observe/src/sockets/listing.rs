@@ -46,10 +46,16 @@ impl Sockets {
         }
     }
 
+    /// Returns whether the program has UDP sockets and shares its network namespace's counters with
+    /// others, so that its datagrams may have to be counted by its system calls.
+    pub(crate) fn may_need_calls(&self) -> bool {
+        self.has(SocketKind::Udp) && self.neighbours.has_any()
+    }
+
     /// Reads the receive queues of other programs' UDP sockets, as often as its share of a CPU
     /// permits.
     pub(crate) fn glance(&mut self, namespace: &Namespace) {
-        let is_wanted = self.has(SocketKind::Udp) && self.neighbours.has_any();
+        let is_wanted = self.may_need_calls();
         let Some(network) = namespace.network.as_ref().filter(|_| is_wanted) else { return };
         if !self.queues.is_due() {
             return;

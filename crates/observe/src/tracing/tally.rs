@@ -66,6 +66,11 @@ impl Counted {
 /// Number of events per slice up to which every slice is counted. At 0.5 us per event and with
 /// slices of 0.1 s, the limit is 0.25 % of a CPU.
 const LIMIT: u64 = 500;
+/// Like [`LIMIT`], for events that are only counted, at 0.1 us each: 0.5 % of a CPU.
+const FILTERED_LIMIT: u64 = 5000;
+/// Maximum ratio of the window to the slices in which a filtered event was on. Its count stands in
+/// for an exact counter.
+const MOST_SCALED: f64 = 1.5;
 /// Size of a ring, in bytes.
 const RING_BYTES: usize = 32 << 10;
 /// Maximum number of field values to list.
@@ -74,7 +79,8 @@ const MAX_VALUES: usize = 10;
 impl Tally {
     pub(super) fn new(wanted: Wanted, format: Format, now_ns: u64) -> Self {
         let field = wanted.field.and_then(|(name, _)| format.field(name));
-        let duty = Duty::new(LIMIT, now_ns);
+        let limit = if wanted.filter.is_some() { FILTERED_LIMIT } else { LIMIT };
+        let duty = Duty::new(limit, now_ns);
         Self { wanted, format, field, counted: Vec::new(), values: BTreeMap::new(), duty }
     }
 
@@ -164,6 +170,9 @@ impl Tally {
     /// sampled events.
     pub(super) fn events(&self, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
         let scale = self.duty.scale();
+        if self.wanted.filter.is_some() && scale > MOST_SCALED {
+            return Vec::new();
+        }
         let total: u64 = self.counted.iter().map(Counted::in_window).sum();
         let event = |filter, count| KernelEvent {
             event: self.wanted.name.to_owned(),

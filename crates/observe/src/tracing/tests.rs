@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn the_own_thread_is_traced_where_that_is_permitted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
     let cpus: Vec<u32> = linerate_linux::allowed_cpus().unwrap_or_default();
-    let (mut tracing, unread) = Tracing::start(&[id], &cpus);
+    let (mut tracing, unread) = Tracing::start(&[id], &cpus, false);
     let is_on_host = tracing.scheduler.is_some();
     assert_eq!(unread.iter().any(|one| one.what == "scheduler_of_host"), !is_on_host);
     if let Some(refused) = unread.iter().find(|one| one.what != "scheduler_of_host") {
@@ -48,7 +48,7 @@ fn the_own_thread_is_traced_where_that_is_permitted() {
 fn successful_receive_calls_are_counted() {
     use std::net::UdpSocket;
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
-    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    let (mut tracing, _) = Tracing::start(&[id], &[], true);
     let is_counted =
         tracing.tallies.iter().any(|tally| tally.wanted.filter.is_some() && tally.is_open());
     if !is_counted {
@@ -90,7 +90,7 @@ fn scheduler_events_are_read_only_where_their_thread_ids_are_valid() {
 #[test]
 fn what_came_before_the_window_is_not_counted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
-    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    let (mut tracing, _) = Tracing::start(&[id], &[], true);
     for _ in 0..5000 {
         std::thread::yield_now();
     }
@@ -107,7 +107,7 @@ fn what_came_before_the_window_is_not_counted() {
 #[test]
 fn each_call_of_a_loop_has_its_share() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
-    let (mut tracing, _) = Tracing::start(&[id], &[]);
+    let (mut tracing, _) = Tracing::start(&[id], &[], true);
     tracing.begin();
     let path = Path::new("/proc/self/exe");
     for turn in 0..400 {

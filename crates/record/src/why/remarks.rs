@@ -35,10 +35,8 @@ pub enum Circumstance {
     TimerInterrupts,
     /// A CPU spends several times as long per packet in interrupts as protocols take.
     SlowPackets,
-    /// The program writes to a file, such as a log, thousands of times per second.
-    FileWrites,
-    /// The program reads thousands of times per second from something other than TCP connections.
-    FileReads,
+    /// The program writes to a log, and makes thousands of write calls per second.
+    LogWrites,
     /// A single function of the program or of one of its libraries has many of the busiest thread's
     /// samples.
     HotFunction,
@@ -51,13 +49,12 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All circumstances, in the published order, without `Unknown`.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Simulated,
         Self::NotAccepted,
         Self::TimerInterrupts,
         Self::SlowPackets,
-        Self::FileWrites,
-        Self::FileReads,
+        Self::LogWrites,
         Self::HotFunction,
         Self::LibcHot,
     ];
@@ -69,8 +66,7 @@ impl Circumstance {
             Self::NotAccepted => "not_accepted",
             Self::TimerInterrupts => "timer_interrupts",
             Self::SlowPackets => "slow_packets",
-            Self::FileWrites => "file_writes",
-            Self::FileReads => "file_reads",
+            Self::LogWrites => "log_writes",
             Self::HotFunction => "hot_function",
             Self::LibcHot => "libc_hot",
             Self::Unknown => "unknown",

@@ -14,7 +14,7 @@ use linerate_record::plan::PlanReport;
 use linerate_record::run::{RunReport, StageFailure};
 use linerate_record::tune::{Candidate, Finding, Limit, RoundLatency, TuneReport};
 use linerate_record::units::{self, BitsPerSecond, Kpps, Nanos, three_digits};
-use linerate_record::{Body, Figure, Record};
+use linerate_record::{Body, Figure, Provenance, Record};
 
 /// Maximum width, in columns, of the name of a candidate or change. Longer names are cut to leave
 /// room for the rates that follow.
@@ -40,12 +40,12 @@ pub(super) fn held(record: &Record) -> Option<String> {
 
 const NOT_REACHED: &str = "No packet reached the sink";
 
-pub(super) fn of_run(report: &RunReport) -> Vec<String> {
+pub(super) fn of_run(report: &RunReport, provenance: &Provenance) -> Vec<String> {
     if let Some(failure) = &report.failure {
         let StageFailure { stage, worker, kind, packet, message } = failure;
         let at = packet.map_or_else(String::new, |packet| format!(" at packet {packet}"));
         return vec![
-            format!("Stage `{stage}` on worker {worker} {}{at}: {}", kind.verb(), claim(message)),
+            format!("Stage `{stage}` on worker {worker} {}{at}: {}", kind.verb(), message),
             "the figures end there".to_owned(),
         ];
     }
@@ -55,17 +55,7 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
         let outcome = if end.is_refusal() { "No packet was sent" } else { NOT_REACHED };
         return vec![format!("{outcome}: {end}")];
     }
-    if let Some((wanted, kpps)) = report.goal_kpps.zip(rate) {
-        let goal = match reaches(wanted, &report.processed_kpps, report) {
-            Judged::Met(_) => format!("Goal of {} met: {}", Kpps(wanted), Kpps(kpps)),
-            Judged::Missed(_) => {
-                let share = share(kpps / wanted);
-                format!("Goal of {} missed: {} ({share} %)", Kpps(wanted), Kpps(kpps))
-            }
-            Judged::CannotTell(_) => {
-                format!("Cannot tell whether the goal of {} is met: {}", Kpps(wanted), Kpps(kpps))
-            }
-        };
+    if let Some(goal) = goal_of_run(report, provenance) {
         let limit = bottleneck(report, report.finding.as_ref());
         return vec![goal, limit, line_rate(rate, report.line_rate_kpps)];
     }
@@ -81,6 +71,30 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
         line_rate(rate, report.line_rate_kpps),
         rate.map_or_else(|| "no packet rate".to_owned(), |kpps| Kpps(kpps).to_string()),
     ]
+}
+
+/// Formats whether a run meets its goal, judged as for the exit status; `None` without a goal, or
+/// if the run was interrupted before its end.
+fn goal_of_run(report: &RunReport, provenance: &Provenance) -> Option<String> {
+    let wanted = report.goal_kpps?;
+    // Live traffic has no end that an interruption could precede.
+    if report.interrupted && report.interfaces.is_empty() {
+        return None;
+    }
+    let rate = report.sustained_kpps(provenance);
+    let kpps = rate.as_number()?;
+    let (wanted_kpps, kpps_shown) = (Kpps(wanted), Kpps(kpps));
+    Some(match reaches(wanted, &rate, report) {
+        Judged::Met(_) => format!("Goal of {wanted_kpps} met: {kpps_shown}"),
+        Judged::Missed(_) => {
+            let share = Some(share(kpps / wanted)).filter(|share| share != "100");
+            let share = share.map_or_else(String::new, |share| format!(" ({share} %)"));
+            format!("Goal of {wanted_kpps} missed: {kpps_shown}{share}")
+        }
+        Judged::CannotTell(_) => {
+            format!("Cannot tell whether the goal of {wanted_kpps} is met: {kpps_shown}")
+        }
+    })
 }
 
 /// Names what limits a path above line rate: the bottleneck stage, or source and sink if they take
@@ -159,21 +173,33 @@ fn beyond(ratio: f64) -> String {
     }
 }
 
-pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
-    let mut parts = answer_of_tune(report);
-    if let Some(wanted) = report.tuned.goal_kpps {
-        let verdict = match reaches(wanted, measured(report), &report.tuned) {
-            Judged::Met(_) => "met",
-            Judged::Missed(_) => "missed",
-            Judged::CannotTell(_) => "cannot tell",
-        };
-        parts.insert(1.min(parts.len()), format!("goal of {}: {verdict}", Kpps(wanted)));
+pub(super) fn of_tune(report: &TuneReport, provenance: &Provenance) -> Vec<String> {
+    let goal = goal_of_tune(report, provenance).unwrap_or_default();
+    let mut parts = answer_of_tune(report, &goal);
+    match report.tuned.held(provenance) {
+        // Of the other parts, only the first is shown under a quota.
+        Some(_) if !goal.is_empty() => parts[0] = format!("{}; {goal}", parts[0]),
+        _ => parts.insert(1, goal),
     }
     parts
 }
 
-/// Returns the parts of the headline without the goal.
-fn answer_of_tune(report: &TuneReport) -> Vec<String> {
+/// Formats whether the mapping that was kept meets the goal, judged as for the exit status; `None`
+/// without a goal, or if nothing was measured.
+fn goal_of_tune(report: &TuneReport, provenance: &Provenance) -> Option<String> {
+    let wanted = report.tuned.goal_kpps.filter(|_| report.predicted_from.is_none())?;
+    let sustained = report.tuned.held(provenance).map(|_| report.tuned.sustained_kpps(provenance));
+    let rate = sustained.as_ref().unwrap_or_else(|| measured(report));
+    let goal = Kpps(wanted);
+    Some(match reaches(wanted, rate, &report.tuned) {
+        Judged::Met(_) => format!("goal of {goal}: met"),
+        Judged::Missed(_) => format!("goal of {goal}: missed"),
+        Judged::CannotTell(_) => format!("cannot tell whether the goal of {goal} is met"),
+    })
+}
+
+/// Returns the parts of the headline without the goal, for which the first part leaves room.
+fn answer_of_tune(report: &TuneReport, goal: &str) -> Vec<String> {
     if let Some(end) = report.baseline.dead_end() {
         return vec![format!("{NOT_REACHED}: {end}")];
     }
@@ -219,10 +245,10 @@ fn answer_of_tune(report: &TuneReport) -> Vec<String> {
         Some(slower) => format!("{slower}, with "),
         None => format!("{word}{factor} by "),
     };
-    // The name makes room for the price in latency.
-    let taken = [&lead, &rates, &slow].map(|part| part.chars().count()).iter().sum::<usize>();
-    let room = (MOST_COLUMNS - "; ".len()).saturating_sub(taken).max(LEAST_NAME_COLUMNS);
-    let room = if slow.is_empty() { NAME_COLUMNS } else { room.min(NAME_COLUMNS) };
+    // The name makes room for the goal and the price in latency.
+    let more = [goal, &slow].map(|part| if part.is_empty() { 0 } else { width(part) + 2 });
+    let taken = width(&lead) + width(&rates) + more[0] + more[1];
+    let room = MOST_COLUMNS.saturating_sub(taken).clamp(LEAST_NAME_COLUMNS, NAME_COLUMNS);
     let by = cut(&setting(candidate, report), room);
     let replay = report.tuned.replay_share().filter(|replay| replay.share >= HEADLINE_REPLAY);
     let replay = replay.map(|replay| format!("replay: {} % of the work", share(replay.share)));
@@ -235,6 +261,10 @@ fn answer_of_tune(report: &TuneReport) -> Vec<String> {
         line_rate(after, line),
         replay.unwrap_or_default(),
     ]
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
 }
 
 /// Formats the keeping of a baseline that reaches line rate, and the candidate that gains most.

@@ -189,7 +189,6 @@ fn example() -> WhyReport {
         requests: None,
         output_pipes: Vec::new(),
         file_writes: None,
-        read_calls: None,
         unix_clients: None,
         local_ports: None,
         sched_autogroup: None,

@@ -36,16 +36,19 @@ pub(super) fn on_slow_servers(facts: &Facts<'_>) -> Option<Doubt> {
         most_asleep(facts, |thread| asked::on_slow_servers(facts, thread))?;
     let is_udp = sleep.object.as_ref().is_some_and(|object| object.starts_with("udp "));
     let sends = match is_udp {
-        true => "the kernel does not count the datagrams of a single socket",
+        true => {
+            "; whether it sent a request there is unknown, because the kernel does not count the \
+             datagrams of a socket"
+        }
         false => {
-            "sends at most a few messages per second there, as with a long poll, or with a worker \
+            ", and sends at most a few messages per second there, as with a long poll, or with a worker \
              that asks for its next job"
         }
     };
     Doubt::new(
         format!(
             "Cannot tell whether thread {} is waiting for replies (waiting_for_peer) or has \
-             nothing to do: it sleeps {} % of the time in {}, and {sends}.",
+             nothing to do: it sleeps {} % of the time in {}{sends}.",
             label(thread),
             percent(share),
             named(sleep)

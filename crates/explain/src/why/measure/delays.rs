@@ -22,7 +22,8 @@ impl Measure {
             Self::RequestsUnread => requests_unread(facts),
             Self::GarbageShare => collector::share(facts),
             Self::GarbageCpus => collector::cpus(facts),
-            Self::WorkOrGarbage => collector::alternation(facts),
+            Self::WorkOrPause => collector::work_or_pause(facts),
+            Self::Pauses => collector::pauses(facts),
             Self::LateReplies => requests::late(facts),
             _ => None,
         }

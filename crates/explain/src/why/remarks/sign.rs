@@ -34,16 +34,12 @@ pub enum Sign {
     /// TCP segments received in the program's network namespace, relative to the packets of all
     /// CPUs; not known unless the program's packets are counted as UDP datagrams.
     Segments,
-    /// Bytes per second that the program writes to the file to which it writes most.
-    FileBytes,
+    /// Bytes per second that the program writes to the log to which it writes most.
+    LogBytes,
     /// The same bytes per packet.
-    FileBytesPerPacket,
+    LogBytesPerPacket,
     /// Calls of write and similar functions per second.
     WriteCalls,
-    /// Calls of read and similar functions per second.
-    ReadCalls,
-    /// Bytes returned by these calls, relative to those received on TCP connections.
-    ReadOverReceived,
     /// Fraction of the busiest thread's samples in the hottest function that belongs neither to the
     /// kernel nor to the C library.
     OwnFunction,
@@ -91,22 +87,16 @@ impl Sign {
                 let are_datagrams = count.counter == PacketCount::DATAGRAMS && handled > 0;
                 are_datagrams.then(|| Estimate::exactly(segments / handled as f64))
             }
-            (Self::FileBytes, _) => counted(most_written(facts)?.bytes, facts.elapsed()),
-            (Self::FileBytesPerPacket, _) => {
+            (Self::LogBytes, _) => counted(most_written(facts)?.bytes, facts.elapsed()),
+            (Self::LogBytesPerPacket, _) => {
                 let packets = facts.packets().filter(|packets| *packets > 0)?;
                 Some(Estimate::exactly(most_written(facts)?.bytes as f64 / packets as f64))
             }
             (Self::WriteCalls, _) => {
-                counted(observation.file_writes.as_ref()?.calls?, facts.elapsed())
-            }
-            (Self::ReadCalls, _) => {
-                counted(observation.read_calls.as_ref()?.calls, facts.elapsed())
-            }
-            (Self::ReadOverReceived, _) => {
-                let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-                let received: u64 = tcps.map(|tcp| tcp.bytes_received).sum();
-                let bytes = observation.read_calls.as_ref()?.bytes;
-                Some(Estimate::exactly(bytes as f64 / received.max(1) as f64))
+                // The kernel adds the calls of a child that ended to those of its parent.
+                let is_own = observation.ended_children_cpus.is_none_or(|cpus| cpus == 0.0);
+                let writes = observation.file_writes.as_ref().filter(|_| is_own)?;
+                counted(writes.calls?, facts.elapsed())
             }
             (Self::OwnFunction, _) => {
                 let thread = facts.busiest()?;
@@ -138,11 +128,9 @@ impl Sign {
             Self::Segments => {
                 ("TCP segments / packets of all CPUs, for a program that uses UDP", "ratio")
             }
-            Self::FileBytes => ("bytes written to a file", "B/s"),
-            Self::FileBytesPerPacket => ("bytes written to the file per packet", "B"),
+            Self::LogBytes => ("bytes written to a log", "B/s"),
+            Self::LogBytesPerPacket => ("bytes written to the log per packet", "B"),
             Self::WriteCalls => ("calls of write and similar functions", "1/s"),
-            Self::ReadCalls => ("calls of read and similar functions", "1/s"),
-            Self::ReadOverReceived => ("bytes read / bytes received on TCP connections", "ratio"),
             Self::OwnFunction => ("samples in one function of the program", "ratio"),
             Self::LibcFunction => ("samples in one function of the C library", "ratio"),
             Self::Samples => ("samples of the busiest thread", "samples"),
@@ -169,9 +157,18 @@ fn timers(facts: &Facts<'_>) -> impl Iterator<Item = u64> {
     facts.observation.cpus.iter().map(count)
 }
 
-/// Returns the file to which the program writes most bytes.
+/// Returns the log to which the program writes most bytes, judged by its path.
 pub(super) fn most_written<'a>(facts: &Facts<'a>) -> Option<&'a WrittenFile> {
-    facts.observation.file_writes.as_ref()?.files.first()
+    facts.observation.file_writes.as_ref()?.files.iter().find(|file| is_log(&file.path))
+}
+
+/// Returns whether a path is that of a log: a file in a folder for logs, or one named as a log.
+fn is_log(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_log = |word: &str| word == "log" || word == "logs";
+    folder.split('/').any(is_log)
+        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_log)
+        || name == "nohup.out"
 }
 
 /// Returns the function of the C library that has the most samples of a thread; `None` if it has
@@ -224,7 +221,7 @@ fn is_libc(file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_libc, is_of_valgrind};
+    use super::{is_libc, is_log, is_of_valgrind};
 
     #[test]
     fn the_c_library_is_known_by_its_file() {
@@ -237,6 +234,15 @@ mod tests {
         for file in ["kernel", "server", "libcrypto.so.3", "libc++.so.1", "libmnl.so.0", "[vdso]"] {
             assert!(!is_libc(file), "{file}");
         }
+    }
+
+    #[test]
+    fn logs_are_known_by_their_path() {
+        let logs =
+            ["/var/log/nginx/access", "/srv/app.log", "/srv/app.log.1", "/x/log-2026", "nohup.out"];
+        assert!(logs.into_iter().all(is_log));
+        let others = ["/var/lib/redis/appendonly.aof", "/srv/blog/post", "/tmp/x.pcap", "/logo.svg"];
+        assert!(!others.into_iter().any(is_log));
     }
 
     #[test]

@@ -19,8 +19,7 @@ const RULES: &[RemarkRule] = &[
     NOT_ACCEPTED,
     TIMER_INTERRUPTS,
     SLOW_PACKETS,
-    FILE_WRITES,
-    FILE_READS,
+    LOG_WRITES,
     HOT_FUNCTION,
     LIBC_HOT,
 ];
@@ -122,44 +121,22 @@ const SLOW_PACKETS: RemarkRule = RemarkRule {
     wrong_if: "the time per packet is the same without rules, tunnels and captures",
 };
 
-const FILE_WRITES: RemarkRule = RemarkRule {
-    id: Circumstance::FileWrites,
+const LOG_WRITES: RemarkRule = RemarkRule {
+    id: Circumstance::LogWrites,
     scope: Scope::Program,
     conditions: &[
-        at_least(Sign::FileBytes, 100_000.0, "less is rarely a line per request"),
+        at_least(Sign::LogBytes, 100_000.0, "less is rarely a line per request"),
         at_least(Sign::WriteCalls, CALLS_PER_S, CALLS_SOURCE),
     ],
-    shown: &[Sign::FileBytesPerPacket],
+    shown: &[Sign::LogBytesPerPacket],
     only_with: OF_WORK,
     same_as: &[],
     said_by: &[],
     sentence: "It writes {file_bytes} per second to {file}{per_packet}, and makes {write_calls} \
                write calls per second, including those to sockets and pipes.",
-    next: "Compare the rate with a higher log level, or with buffered writes (access_log ... \
-           buffer=64k in nginx)",
+    next: "Compare the rate with less detailed logging or, if each line is a call, with buffered \
+           writes",
     wrong_if: "with the file replaced by /dev/null, the rate rises by less than 5 %",
-};
-
-const FILE_READS: RemarkRule = RemarkRule {
-    id: Circumstance::FileReads,
-    scope: Scope::Program,
-    conditions: &[
-        at_least(Sign::ReadCalls, CALLS_PER_S, CALLS_SOURCE),
-        at_least(
-            Sign::ReadOverReceived,
-            2.0,
-            "below that, most of the bytes may be from TCP connections",
-        ),
-    ],
-    shown: &[],
-    only_with: OF_WORK,
-    same_as: &[],
-    said_by: &["opens files"],
-    sentence: "It makes {read_calls} read calls per second, which return {read_bytes} per second: \
-               more than it receives by TCP. It reads files, pipes or other descriptors.",
-    next: "sudo strace -f -e trace=openat,read,pread64 -p {pid} shows which; keep in memory what \
-           does not change",
-    wrong_if: "without these reads, the rate rises by less than 5 %",
 };
 
 const HOT_FUNCTION: RemarkRule = RemarkRule {

@@ -28,8 +28,6 @@ pub(super) const NAMES: &[&str] = &[
     "file_bytes",
     "per_packet",
     "write_calls",
-    "read_calls",
-    "read_bytes",
     "own_function",
     "own_file",
     "own_share",
@@ -56,16 +54,11 @@ pub(super) fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> 
         ("interrupts", _) => of(Sign::Of(Measure::CpuInterrupts)).map(percent),
         ("interrupt_us", _) => of(Sign::InterruptUs).map(three_digits),
         ("file", _) => Some(most_written(facts)?.path.clone()),
-        ("file_bytes", _) => of(Sign::FileBytes).map(memory_size),
-        ("per_packet", _) => Some(of(Sign::FileBytesPerPacket).map_or_else(String::new, |bytes| {
+        ("file_bytes", _) => of(Sign::LogBytes).map(memory_size),
+        ("per_packet", _) => Some(of(Sign::LogBytesPerPacket).map_or_else(String::new, |bytes| {
             format!(" ({} bytes per packet)", three_digits(bytes))
         })),
         ("write_calls", _) => of(Sign::WriteCalls).map(|rate| grouped(rate as u64)),
-        ("read_calls", _) => of(Sign::ReadCalls).map(|rate| grouped(rate as u64)),
-        ("read_bytes", _) => {
-            let bytes = facts.observation.read_calls.as_ref()?.bytes as f64;
-            Some(memory_size(bytes / facts.elapsed()))
-        }
         ("own_function", _) => Some(own_function(facts, busiest?)?.name.clone()),
         ("own_file", _) => Some(file_name(own_function(facts, busiest?)?).to_owned()),
         ("own_share", _) => Some(within(Sign::OwnFunction.of(facts, subject)?)),

@@ -111,16 +111,15 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::GarbageShare, 0.2, "20 % of the CPU time"),
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
             at_least(
-                M::WorkOrGarbage,
+                M::WorkOrPause,
                 0.8,
                 "below that, the program also waits for something else",
             ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        // The least assumes that the program allocates as much as now, with a collector that is
-        // three times as efficient.
-        gain: GainModel::CostRemoved(M::GarbageShare, [0.3, 0.8, 1.1]),
+        // The least assumes that a third of the pauses can be avoided.
+        gain: GainModel::CostRemoved(M::Pauses, [0.3, 0.8, 1.1]),
         then_limited_by: Next::Is("the rest of the program's work"),
         sentence: "The garbage collector of {program} takes {gc} of its CPU time ({gc_cpus} CPUs), \
                    and stops the program while it runs.",
