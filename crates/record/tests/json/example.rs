@@ -150,11 +150,7 @@ pub(crate) fn run_report() -> RunReport {
             full_pushes: 3,
             held: 0,
         }],
-        latency: Latency {
-            p50: figure("ns", 812.0),
-            p99: figure("ns", 12_000.0),
-            p999: Figure::absent("ns", Tier::Sw, "sampled", "too few samples"),
-        },
+        latency: latency(),
         rejected: BTreeMap::from([("cut header".to_owned(), 4)]),
         input: None,
         interrupted: false,
@@ -168,13 +164,25 @@ pub(crate) fn run_report() -> RunReport {
         packets_home: Some(packets_home()),
         interfaces: vec![interface()],
         quotas: Some(vec![quota()]),
-        failure: Some(StageFailure {
-            kind: FailureKind::Panic,
-            worker: "0.0".to_owned(),
-            stage: "count".to_owned(),
-            packet: Some(95),
-            message: "requested fault".to_owned(),
-        }),
+        failure: Some(failure()),
+    }
+}
+
+fn failure() -> StageFailure {
+    StageFailure {
+        kind: FailureKind::Panic,
+        worker: "0.0".to_owned(),
+        stage: "count".to_owned(),
+        packet: Some(95),
+        message: "requested fault".to_owned(),
+    }
+}
+
+fn latency() -> Latency {
+    Latency {
+        p50: figure("ns", 812.0),
+        p99: figure("ns", 12_000.0),
+        p999: Figure::absent("ns", Tier::Sw, "sampled", "too few samples"),
     }
 }
 
