@@ -49,7 +49,7 @@ pub(crate) struct BudgetArgs {
     /// A packet rate is that of frames of one size: --frame BYTES, or 64.
     #[arg(long, value_name = "RATE", value_parser = target)]
     line: Option<Target>,
-    /// Frame sizes in bytes, FCS included (default: RFC 2544's, and 342 of RLP)
+    /// Frame sizes in bytes, FCS included (default: RFC 2544's, and RLP's 342)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
     /// The processor: t1, t2, this, or a TOML file

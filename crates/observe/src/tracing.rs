@@ -168,11 +168,7 @@ impl Tracing {
 
     /// Opens the events of all CPUs. Returns what cannot be read; the error is a refusal that
     /// applies to all tracepoints.
-    fn open(
-        &mut self,
-        cpus: &[u32],
-        counts_datagrams: bool,
-    ) -> Result<Option<Unread>, Unread> {
+    fn open(&mut self, cpus: &[u32], counts_datagrams: bool) -> Result<Option<Unread>, Unread> {
         let now_ns = monotonic_ns();
         let formats = ["sched:sched_switch", "sched:sched_wakeup"].map(|name| self.format(name));
         let foreign = in_pid_namespace(std::fs::read_link("/proc/self/ns/pid").ok().as_deref());
@@ -183,7 +179,8 @@ impl Tracing {
         for wanted in WANTED {
             // A tracepoint missing from this kernel is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
-            let is_left_out = |filter: Filter| !counts_datagrams || (filter.expression)().is_empty();
+            let is_left_out =
+                |filter: Filter| !counts_datagrams || (filter.expression)().is_empty();
             if wanted.filter.is_some_and(is_left_out) {
                 continue;
             }

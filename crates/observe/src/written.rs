@@ -81,7 +81,9 @@ impl Written {
             let most = more.map_or(u64::MAX, |more| more.bytes);
             for open in open_files(root, pid) {
                 let known = self.descriptors.get(&(pid, open.number));
-                let Some((_, start)) = known.filter(|(path, _)| *path == open.path) else { continue };
+                let Some((_, start)) = known.filter(|(path, _)| *path == open.path) else {
+                    continue;
+                };
                 let bytes = open.position.saturating_sub(*start).min(most);
                 // Descriptors that were inherited have the same position.
                 if bytes > 0 && files.iter().all(|one| one.path != open.path) {

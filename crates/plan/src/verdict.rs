@@ -140,8 +140,7 @@ pub enum Kept {
 /// on latency asks for another mapping.
 pub fn is_baseline_enough(report: &TuneReport) -> bool {
     let RunReport { line_rate_kpps, goal_kpps, .. } = &report.baseline;
-    report.p99_limit_ns.is_none()
-        && is_enough(&report.baseline_kpps, *line_rate_kpps, *goal_kpps)
+    report.p99_limit_ns.is_none() && is_enough(&report.baseline_kpps, *line_rate_kpps, *goal_kpps)
 }
 
 /// Returns why the baseline was kept, for a report without a chosen candidate.

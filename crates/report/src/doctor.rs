@@ -199,8 +199,11 @@ fn broken(line: &str) -> String {
         return line.to_owned();
     }
     if let Some(comment) = line.strip_prefix("# ") {
-        let options = textwrap::Options::new(COMMAND_COLUMNS);
-        return textwrap::fill(comment, options.initial_indent("# ").subsequent_indent("# "));
+        let options = textwrap::Options::new(COMMAND_COLUMNS)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation)
+            .initial_indent("# ")
+            .subsequent_indent("# ");
+        return textwrap::fill(comment, options);
     }
     let (mut all, mut current) = (String::new(), String::new());
     for word in words(line) {

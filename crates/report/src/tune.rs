@@ -116,8 +116,8 @@ fn cheaper(report: &TuneReport, file: Option<&str>) -> Option<String> {
 /// reaches line rate.
 pub(crate) fn reached_before(report: &TuneReport) -> Option<f64> {
     let is_needless = report.predicted_from.is_some() && is_baseline_enough(report);
-    let is_kept = report.chosen.is_none()
-        && (is_needless || kept_because(report) == Kept::LineRate);
+    let is_kept =
+        report.chosen.is_none() && (is_needless || kept_because(report) == Kept::LineRate);
     is_kept.then(|| share_before(report)).flatten()
 }
 
@@ -310,8 +310,8 @@ fn kept_sentence(report: &TuneReport) -> String {
         Kept::OverLimit => "the latency of every faster candidate is over the p99 limit or unknown",
         Kept::LineRate => "it reaches line rate; for more, set a higher --goal or line rate",
         Kept::FewRounds { rounds } => &format!(
-            "at most {rounds} of {} rounds measured both the baseline and a candidate that seems \
-             faster without preemption, and an interval needs {MIN_ROUNDS}: repeat on an idle \
+            "in at most {rounds} of {} rounds, the baseline and a candidate that seems faster both \
+             ran without preemption, and an interval needs {MIN_ROUNDS}: repeat on an idle \
              machine, or with fewer workers than CPUs (--cpus)",
             report.rounds
         ),

@@ -142,14 +142,14 @@ fn a_plan_by_formula_and_within_72_columns() {
 fn nothing_to_change_is_said() {
     let report = PlanReport { recommendations: Vec::new(), ..by_formula() };
     assert!(plan(&report, &PLAIN).contains("no change is predicted to gain more than 2 %"));
-    assert!(!svg::plan(&report).svg.contains("change 1"));
+    assert!(!svg::plan(&report).svg.contains("do 1"));
 }
 
 #[test]
 fn a_plan_is_drawn() {
     let plot = svg::plan(&simulated());
     assert_same("plan.svg", &plot.svg);
-    for part in ["as written", "change 2", "Change 2: park", "line"] {
+    for part in ["as written", "do 2", "Do 2: park", "line"] {
         assert!(plot.svg.contains(part), "{part}");
     }
 }

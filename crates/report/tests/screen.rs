@@ -201,7 +201,7 @@ fn the_first_line_says_why_the_mapping_is_kept() {
     assert!(line.contains("no candidate is certain to gain 2 %"), "{line}");
     let (line, kept) = first(&|report: &mut TuneReport| speedup(report, None));
     assert!(line.contains("only 4 of 8 rounds undisturbed; a comparison needs 6"), "{line}");
-    assert!(kept.contains("at most 4 of 8 rounds measured both"), "{kept}");
+    assert!(kept.contains("in at most 4 of 8 rounds, the baseline and"), "{kept}");
     let (line, kept) = first(&|report: &mut TuneReport| {
         speedup(report, Some(1.25));
         report.p99_limit_ns = Some(50_000.0);
@@ -282,6 +282,15 @@ fn the_answer_states_whether_the_goal_is_met() {
     let first = |record: &Record| {
         screen(record, 100, Detail::Screen).lines().next().unwrap_or_default().to_owned()
     };
+    let mut record = fixtures::record("run");
+    let Body::Run(run) = &mut record.body else { panic!("a run") };
+    run.goal_kpps = run.processed_kpps.as_number();
+    let line = first(&record);
+    assert!(line.starts_with("Cannot tell whether the goal of "), "{line}");
+    // An interrupted run has not shown what it would have reached.
+    let Body::Run(run) = &mut record.body else { panic!("a run") };
+    run.interrupted = true;
+    assert!(!first(&record).contains("goal"), "{}", first(&record));
     // The kept mapping of the tune record may be several times as fast as its baseline.
     for (factor, verdict) in [(0.1, "met"), (10.0, "missed")] {
         let mut record = fixtures::record("run");

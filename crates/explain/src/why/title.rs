@@ -64,11 +64,6 @@ impl Measure {
             }
             Self::GarbageShare => ("CPU time of the garbage collector / CPU time", "ratio"),
             Self::GarbageCpus => ("CPU time of the garbage collector", "CPUs"),
-            Self::WorkOrPause => (
-                "time in which the busiest thread works, or sleeps while the garbage collector runs",
-                "ratio",
-            ),
-            Self::Pauses => ("part of that time in which the garbage collector runs", "ratio"),
             Self::LateReplies => {
                 ("readings in which a request had been waiting for 4 ms or longer", "ratio")
             }
@@ -163,6 +158,11 @@ impl Measure {
 
     fn title_of_wake_ups(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Self::WorkOrPause => (
+                "time in which the busiest thread works, or sleeps while the garbage collector runs",
+                "ratio",
+            ),
+            Self::Pauses => ("part of that time in which the garbage collector runs", "ratio"),
             Self::BriefProcesses => ("processes that began and ended between two readings", "1/s"),
             Self::TakesTurns => (
                 "CPU time used by the program's other threads that share this CPU and wait on the \

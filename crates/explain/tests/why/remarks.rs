@@ -15,8 +15,8 @@ use linerate_record::why::Circumstance::{
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel};
 use linerate_record::why::{
-    Circumstance, FileWrites, Observation, PacketCount, SocketCounts, SocketKind,
-    WhyRemark, WrittenFile,
+    Circumstance, FileWrites, Observation, PacketCount, SocketCounts, SocketKind, WhyRemark,
+    WrittenFile,
 };
 
 /// Returns a UDP server on an idle machine of two CPUs, which is remarkable in no way.

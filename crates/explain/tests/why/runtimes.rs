@@ -101,7 +101,7 @@ fn a_collector_that_stops_the_program_is_named_although_a_cpu_is_idle() {
     // Eight threads of a parallel collector stop the program for no longer than one of them.
     let mut parallel = seen.clone();
     parallel.threads.pop();
-    let thread = |index| worker("GC Thread#0", 102 + index, 0.36, &[]);
+    let thread = |index: u32| worker("GC Thread#0", 102 + index, 0.36, &[]);
     parallel.threads.extend((0..8).map(thread));
     assert_eq!(first(&parallel).gain.percent.high, gain.high);
     // A concurrent collector does not stop it.

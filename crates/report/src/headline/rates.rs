@@ -2,7 +2,7 @@
 //! Formats the headlines of records about rates: the bottleneck, the gain from a change, and the
 //! fraction of line rate.
 
-use super::{MOST_COLUMNS, claim, share};
+use super::{MOST_COLUMNS, share};
 use crate::tune::{kept_headline, measured, reached_before};
 use crate::value::{cut, min_gain, significant};
 use linerate_plan::diagnose::{HEADLINE_REPLAY, replay_share};

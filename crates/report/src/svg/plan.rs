@@ -19,9 +19,10 @@ pub fn plan(report: &PlanReport) -> Plot {
         text: ranged(figure, three_digits),
     };
     let written = bar("as written".to_owned(), Look::Variant(0), &report.predicted_kpps);
-    let changes = report.recommendations.iter().enumerate().map(|(index, one)| {
-        bar(format!("change {}", index + 1), Look::Selected, &one.predicted_kpps)
-    });
+    let changes =
+        report.recommendations.iter().enumerate().map(|(index, one)| {
+            bar(format!("do {}", index + 1), Look::Selected, &one.predicted_kpps)
+        });
     let mut groups = vec![Group { head: report.mapping.clone(), bars: vec![written] }];
     let changed: Vec<Bar> = changes.collect();
     if !changed.is_empty() {
@@ -34,7 +35,7 @@ pub fn plan(report: &PlanReport) -> Plot {
     }
     let numbered = report.recommendations.iter().enumerate();
     let notes: Vec<String> =
-        numbered.map(|(index, one)| format!("Change {}: {}.", index + 1, one.change)).collect();
+        numbered.map(|(index, one)| format!("Do {}: {}.", index + 1, one.change)).collect();
     let title = format!("Predicted rates of {} on {}", report.path, report.machine);
     let flow = if report.flows > 1 { " per flow" } else { "" };
     let caption = Caption {

@@ -241,7 +241,8 @@ mod tests {
         let logs =
             ["/var/log/nginx/access", "/srv/app.log", "/srv/app.log.1", "/x/log-2026", "nohup.out"];
         assert!(logs.into_iter().all(is_log));
-        let others = ["/var/lib/redis/appendonly.aof", "/srv/blog/post", "/tmp/x.pcap", "/logo.svg"];
+        let others =
+            ["/var/lib/redis/appendonly.aof", "/srv/blog/post", "/tmp/x.pcap", "/logo.svg"];
         assert!(!others.into_iter().any(is_log));
     }
 

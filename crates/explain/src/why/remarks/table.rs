@@ -14,15 +14,8 @@ pub fn remark_rules() -> &'static [RemarkRule] {
     RULES
 }
 
-const RULES: &[RemarkRule] = &[
-    SIMULATED,
-    NOT_ACCEPTED,
-    TIMER_INTERRUPTS,
-    SLOW_PACKETS,
-    LOG_WRITES,
-    HOT_FUNCTION,
-    LIBC_HOT,
-];
+const RULES: &[RemarkRule] =
+    &[SIMULATED, NOT_ACCEPTED, TIMER_INTERRUPTS, SLOW_PACKETS, LOG_WRITES, HOT_FUNCTION, LIBC_HOT];
 
 /// Causes of a first finding that leaves open what a busy thread works on.
 const OF_WORK: &[Cause] = &[

@@ -110,11 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::GarbageShare, 0.2, "20 % of the CPU time"),
             at_least(M::GarbageCpus, 0.1, "below that, the effect is negligible"),
-            at_least(
-                M::WorkOrPause,
-                0.8,
-                "below that, the program also waits for something else",
-            ),
+            at_least(M::WorkOrPause, 0.8, "below that, the program also waits for something else"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
