@@ -77,10 +77,8 @@ pub(crate) fn assemble(
     watching.sockets.attribute_shared(&mut sockets, &threads);
     exclude_deferred(&mut sockets, &found.protocols);
     let peers = peers(root, &watching.family, &sockets);
-    if unread.iter().any(|one| one.what == "udp_datagrams") && threads.len() <= MAX_THREADS {
-        let descriptors = watching.sockets.owners().len();
-        let has_all = descriptors <= sockets.len() && !is_32_bit(root, &watching.family.pids);
-        packets = packets.or_else(|| by_calls(&sockets, &profiled.events).filter(|_| has_all));
+    if packets.is_none() && threads.len() <= MAX_THREADS {
+        packets = received(root, watching, &sockets, &profiled.events, &mut unread);
     }
     let faults = threads.iter().map(|thread| thread.minor_faults).sum();
     let memory = watching.resident.finish(root, &watching.family.pids, faults);
@@ -243,6 +241,25 @@ fn packets(
         unread.push(missing::refreshed_seldom(&interface, seconds));
     }
     (count, rates)
+}
+
+/// Returns the datagrams that the program received, by its own system calls, if the count of its
+/// network namespace could not be used.
+fn received(
+    root: &Root,
+    watching: &Watching,
+    sockets: &[SocketCounts],
+    events: &[KernelEvent],
+    unread: &mut [Unread],
+) -> Option<PacketCount> {
+    let has_all = watching.sockets.owners().len() <= sockets.len();
+    let is_wanted = unread.iter().any(|one| one.what == "udp_datagrams") && has_all;
+    if !is_wanted || is_32_bit(root, &watching.family.pids) {
+        return None;
+    }
+    let count = by_calls(sockets, events)?;
+    missing::note_counted_by_calls(unread);
+    Some(count)
 }
 
 /// Returns the datagrams that a program received, by its own system calls. `None` if the calls were
