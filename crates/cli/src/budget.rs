@@ -46,7 +46,7 @@ Examples:
 pub(crate) struct BudgetArgs {
     /// Line rate, or a packet rate: 25Gb/s, 10Mpps (default: the record's, or 10Gb/s)
     ///
-    /// A packet rate is that of frames of one size: --frame BYTES, or 64.
+    /// A packet rate applies to one frame size: --frame BYTES (default: 64).
     #[arg(long, value_name = "RATE", value_parser = target)]
     line: Option<Target>,
     /// Frame sizes in bytes, FCS included (default: RFC 2544's, and RLP's 342)
@@ -192,7 +192,7 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let run = args.from.as_ref().map(|file| Run::read(file, &args.frame)).transpose()?;
     if let (Some(Target::PacketsPerSecond(_)), Some(_)) = (args.line, &args.from) {
         return Err(Failure::new(
-            "--line takes a bit rate with --from, whose frames have sizes of their own",
+            "with --from, --line must be a bit rate: the frame sizes are the record's",
         ));
     }
     let frames = match (args.line, args.frame.as_slice()) {

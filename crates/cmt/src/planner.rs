@@ -264,7 +264,7 @@ impl Planner for Planning<'_> {
         let after = self.simulated(predicted);
         let busy = match after.saturated() {
             Some(worker) if !after.is_line_reached() => {
-                format!(", or worker {worker} polls idly")
+                format!(", or worker {worker} has empty polls")
             }
             _ => String::new(),
         };

@@ -174,7 +174,7 @@ pub fn hear_from_parent() -> Result<String, Broken> {
     Ok(line.trim().to_owned())
 }
 
-/// Length in bits of the network's part of both addresses.
+/// Prefix length of both addresses, in bits.
 const PREFIX: u8 = 24;
 const ENTERED: &str = "entered";
 const JOINED: &str = "joined";

@@ -124,8 +124,8 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Starts tracing `threads` and the events on `cpus`. `counts_datagrams` is whether to count the
-    /// calls that receive a datagram. Also returns what cannot be traced.
+    /// Starts tracing `threads` and the events on `cpus`. `counts_datagrams` is whether to count
+    /// the calls that receive a datagram. Also returns what cannot be traced.
     pub fn start(
         threads: &[ThreadId],
         cpus: &[u32],

@@ -125,8 +125,8 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    /// Returns the position from which bytes are counted. The position of a descriptor for
-    /// appending is behind the end of the file until its first write.
+    /// Returns the position from which bytes are counted. Until its first write, a descriptor for
+    /// appending may have a position before the end of the file.
     fn start(&self, root: &Root, pid: u32) -> u64 {
         let file = || std::fs::metadata(root.path(&format!("proc/{pid}/fd/{}", self.number)));
         let size = if self.is_append { file().map_or(0, |file| file.len()) } else { 0 };

@@ -287,8 +287,8 @@ pub struct OutputPipe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileWrites {
-    /// Files whose positions moved, most bytes first; at most 8. Files that are also open for reading
-    /// are left out, unless they are open for appending.
+    /// Files whose positions moved, most bytes first; at most 8. Files that are also open for
+    /// reading are left out, unless they are open for appending.
     pub files: Vec<WrittenFile>,
     /// Calls of write, writev and similar functions by the program's processes, to descriptors of
     /// any kind; `null` if not counted, or if there are more than 16 processes.

@@ -168,13 +168,13 @@ fn a_budget_says_how_far_a_rate_exceeds_line_rate() {
     });
     let text = joined(&screen(&record, false));
     assert!(text.contains("-byte frames: 453.6 % of line rate"), "{text}");
-    let first = "Line rate (99.9 Gb/s) holds from 136 bytes on, at the measured cost per packet";
+    let first = "Line rate (99.9 Gb/s) holds for frames of 136 bytes or more, at the measured cost";
     assert!(text.starts_with(first), "{text}");
     let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
     let shortfall = report.shortfall.as_mut().expect("it was measured");
     (shortfall.holds_from_bytes, shortfall.share_of_line_at_shortest) = (40.0, 1.3);
     let text = screen(&record, false);
-    assert!(text.starts_with("Line rate (99.9 Gb/s) holds with the shortest frames, "), "{text}");
+    assert!(text.starts_with("Line rate (99.9 Gb/s) holds for the shortest frames, "), "{text}");
     let Body::Budget(report) = &mut record.body else { unreachable!("a record of budget") };
     let shortfall = report.shortfall.as_mut().expect("it was measured");
     (shortfall.holds_from_bytes, shortfall.share_of_line_at_shortest) = (3056.0, 0.02);

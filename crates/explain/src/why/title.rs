@@ -159,7 +159,7 @@ impl Measure {
     fn title_of_wake_ups(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::WorkOrPause => (
-                "time in which the busiest thread works, or sleeps while the garbage collector runs",
+                "time that the busiest thread works, or sleeps while the garbage collector runs",
                 "ratio",
             ),
             Self::Pauses => ("part of that time in which the garbage collector runs", "ratio"),

@@ -160,7 +160,7 @@ pub(super) fn others_datagrams(watching: &Watching) -> Unread {
 /// count could not be used.
 pub(super) fn note_counted_by_calls(unread: &mut [Unread]) {
     for one in unread.iter_mut().filter(|one| one.what == "udp_datagrams") {
-        one.reason += "; those that the program received were counted by its calls instead";
+        one.reason += "; the program's own were counted by its system calls instead";
         one.fix = None;
     }
 }

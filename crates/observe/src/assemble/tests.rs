@@ -29,7 +29,7 @@ fn the_process_that_works_is_named_and_not_the_one_that_waits_for_it() {
     assert_eq!(main_name(&[], &[]), None);
 }
 
-fn socket(kind: SocketKind, drops: u64) -> SocketCounts {
+pub(super) fn socket(kind: SocketKind, drops: u64) -> SocketCounts {
     SocketCounts {
         kind,
         inode: 1,
@@ -48,44 +48,6 @@ fn socket(kind: SocketKind, drops: u64) -> SocketCounts {
         port_sharers: None,
         tcp: None,
     }
-}
-
-#[test]
-fn datagrams_are_counted_by_calls_if_these_receive_nothing_else() {
-    let event = |filter: &str, count| KernelEvent {
-        event: "raw_syscalls".to_owned(),
-        filter: Some(filter.to_owned()),
-        is_of_watched: true,
-        count,
-    };
-    let received = || event(KernelEvent::RECEIVED, 1000);
-    let udp = [socket(SocketKind::Udp, 0)];
-    let count = |sockets: &[SocketCounts], events: &[KernelEvent]| {
-        by_calls(sockets, events).map(|count| (count.packets, count.counter))
-    };
-    let calls = event("call recvfrom", 1500);
-    assert_eq!(
-        count(&udp, &[calls.clone(), received()]),
-        Some((1000, PacketCount::RECEIVED.to_owned()))
-    );
-    // Not traced, or nothing received.
-    assert_eq!(count(&udp, &[calls]), None);
-    assert_eq!(count(&udp, &[event(KernelEvent::RECEIVED, 0)]), None);
-    // Calls that receive any number of datagrams, or from other descriptors, and programs that
-    // mainly send.
-    for (call, calls, is_counted) in [
-        ("recvmmsg", 1, false),
-        ("read", 11, false),
-        ("read", 9, true),
-        ("sendto", 1501, false),
-        ("sendto", 1500, true),
-    ] {
-        let other = event(&format!("call {call}"), calls);
-        assert_eq!(count(&udp, &[other, received()]).is_some(), is_counted, "{call} {calls}");
-    }
-    // recvfrom may have received from the other socket.
-    let both = [socket(SocketKind::Udp, 0), socket(SocketKind::Unix, 0)];
-    assert_eq!(count(&both, &[received()]), None);
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Stat {
     }
 }
 
-/// How a program ended that linerate did not start: the kernel gives the status to the parent.
+/// How a program that linerate did not start ended: the kernel gives the status to the parent.
 pub(crate) const STATUS_UNKNOWN: &str =
     "exit status unknown, because only its parent process learns it";
 

@@ -27,13 +27,13 @@ const DATAGRAM_NS: u64 = 100;
 /// Datagrams of other processes are neglected if they are at most one in `FEW` of all datagrams in
 /// the namespace.
 const FEW: u64 = 100;
-/// CPU time to receive a datagram that does not arrive together with others, without a wakeup, as
-/// measured.
+/// Measured CPU time to receive a datagram that does not arrive together with others, excluding the
+/// wakeup.
 const ALONE_NS: u64 = 1000;
 /// Like [`FEW`], for datagrams that are received alone.
 const FEW_ALONE: u64 = 10;
-/// Minimum number of readings of the receive queues. A process that has datagrams waiting for 5 % of
-/// the time escapes 100 readings with a probability of 0.6 %.
+/// Minimum number of readings of the receive queues. A process that has datagrams waiting during
+/// 5 % of the time escapes 100 readings with a probability of 0.6 %.
 const READINGS: u64 = 100;
 /// Maximum number of processes with hidden descriptors.
 const STRANGERS_MAX: usize = 1000;
@@ -333,8 +333,8 @@ mod tests {
     /// Returns a socket with `bytes` in its receive queue.
     fn queued(inode: u32, bytes: u32) -> InetSocket {
         let line = format!(
-            "  sl\n 1: 0100007F:0035 00000000:0000 07 00000000:{bytes:08X} 00:00000000 00000000 0 0 \
-             {inode} 2 0 0\n"
+            "  sl\n 1: 0100007F:0035 00000000:0000 07 00000000:{bytes:08X} 00:00000000 00000000 0 \
+             0 {inode} 2 0 0\n"
         );
         let (listed, _) = parse_sockets(&line, InetProtocol::Udp)[0];
         InetSocket::of_listed(listed)

@@ -46,7 +46,7 @@ pub(super) fn of_run(report: &RunReport, provenance: &Provenance) -> Vec<String>
         let at = packet.map_or_else(String::new, |packet| format!(" at packet {packet}"));
         return vec![
             format!("Stage `{stage}` on worker {worker} {}{at}: {}", kind.verb(), message),
-            "the figures end there".to_owned(),
+            "figures up to the failure".to_owned(),
         ];
     }
     // Packets that the path drops by design have been processed: they count towards the line rate.
@@ -388,9 +388,9 @@ fn held_from(shortfall: &Shortfall, report: &BudgetReport) -> String {
     let bytes = significant(shortfall.holds_from_bytes.ceil());
     let sizes = match shortfall.share_at_longest() {
         _ if shortfall.share_of_line_at_shortest >= 1.0 => {
-            "holds with the shortest frames".to_owned()
+            "holds for the shortest frames".to_owned()
         }
-        None => format!("holds from {bytes} bytes on"),
+        None => format!("holds for frames of {bytes} bytes or more"),
         Some(longest) => {
             format!("is not reached: {} % with {LONGEST_FRAME} bytes", share(longest))
         }

@@ -27,8 +27,8 @@ pub(crate) fn of_profiler_and_valgrind() -> Vec<WhyRemark> {
     };
     let timers = WhyRemark {
         id: Circumstance::TimerInterrupts,
-        sentence: "Every CPU handles 15,000 timer interrupts per second or more, as while a \
-                   profiler samples at that rate; each takes time from the program."
+        sentence: "Every CPU handles 15,000 timer interrupts per second or more, as if a \
+                   profiler sampled at that rate; each takes time from the program."
             .to_owned(),
         evidence: vec![evidence(
             "timer interrupts on every CPU",

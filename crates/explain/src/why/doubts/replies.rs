@@ -37,12 +37,12 @@ pub(super) fn on_slow_servers(facts: &Facts<'_>) -> Option<Doubt> {
     let is_udp = sleep.object.as_ref().is_some_and(|object| object.starts_with("udp "));
     let sends = match is_udp {
         true => {
-            "; whether it sent a request there is unknown, because the kernel does not count the \
-             datagrams of a socket"
+            "; whether it sent a request there is unknown, because the kernel does not count \
+             datagrams per socket"
         }
         false => {
-            ", and sends at most a few messages per second there, as with a long poll, or with a worker \
-             that asks for its next job"
+            ", and sends at most a few messages per second there, as a client with a long poll or \
+             a worker that asks for its next job does"
         }
     };
     Doubt::new(

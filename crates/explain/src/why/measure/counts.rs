@@ -336,8 +336,8 @@ pub(super) fn own_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> f64 {
     if has_room || all <= 0.0 { 0.0 } else { own / all }
 }
 
-/// Returns the share of the kernel's softirq threads in the CPU time of all threads that ran while a
-/// thread waited for its CPU.
+/// Returns the share of the kernel's softirq threads in the CPU time of all threads that ran while
+/// a thread waited for its CPU.
 pub(super) fn softirqs_instead(thread: &ThreadActivity) -> f64 {
     let all: f64 = thread.ran_instead.iter().map(|one| one.seconds).sum();
     let softirqs = thread.ran_instead.iter().filter(|one| is_softirq_thread(one));

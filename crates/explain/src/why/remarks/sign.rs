@@ -126,11 +126,11 @@ impl Sign {
             Self::PacketsPerSecond => ("packets handled by the CPU", "1/s"),
             Self::InterruptUs => ("time in interrupts per packet", "us"),
             Self::Segments => {
-                ("TCP segments / packets of all CPUs, for a program that uses UDP", "ratio")
+                ("TCP segments / packets on all CPUs, for a program that uses UDP", "ratio")
             }
             Self::LogBytes => ("bytes written to a log", "B/s"),
             Self::LogBytesPerPacket => ("bytes written to the log per packet", "B"),
-            Self::WriteCalls => ("calls of write and similar functions", "1/s"),
+            Self::WriteCalls => ("calls to write and similar functions", "1/s"),
             Self::OwnFunction => ("samples in one function of the program", "ratio"),
             Self::LibcFunction => ("samples in one function of the C library", "ratio"),
             Self::Samples => ("samples of the busiest thread", "samples"),

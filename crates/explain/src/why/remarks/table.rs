@@ -66,7 +66,7 @@ const NOT_ACCEPTED: RemarkRule = RemarkRule {
     said_by: &["accept queue"],
     sentence: "In {queue_waits} % of the readings, connections were waiting in the accept queue of \
                {socket} ({queue} on average) while thread {busiest} slept {asleep} % of the time: \
-               the program is at its limit on connections, or waits for something else first.",
+               the program has reached its connection limit, or waits for something else first.",
     next: "Compare its open connections (ss -tn sport = :{port}) with its limit: maxconn of \
            haproxy, worker_connections of nginx, open files in /proc/{pid}/limits",
     wrong_if: "ss -ltn sport = :{port} mostly shows an empty queue (Recv-Q 0)",
@@ -84,8 +84,8 @@ const TIMER_INTERRUPTS: RemarkRule = RemarkRule {
     only_with: &[],
     same_as: &[Cause::ShortInterruptions],
     said_by: &["timer interrupts"],
-    sentence: "Every CPU handles {timers} timer interrupts per second or more, as while a profiler \
-               samples at that rate; each takes time from the program.",
+    sentence: "Every CPU handles {timers} timer interrupts per second or more, as if a profiler \
+               sampled at that rate; each takes time from the program.",
     next: "Look for a profiler (ps -e), and end it or lower its rate (perf record -F)",
     wrong_if: "the rate of LOC in /proc/interrupts is the same without any profiler",
 };
@@ -95,20 +95,20 @@ const SLOW_PACKETS: RemarkRule = RemarkRule {
     scope: Scope::Cpus,
     conditions: &[
         at_least(Sign::Of(M::CpuInterrupts), 0.3, "30 % of the CPU's time"),
-        at_least(Sign::InterruptUs, 5.0, "protocols take 1 to 2 us on a server's CPU"),
+        at_least(Sign::InterruptUs, 5.0, "protocol processing takes 1 to 2 us on a server's CPU"),
         at_least(
             Sign::PacketsPerSecond,
             10_000.0,
             "with fewer packets, other interrupts take most of the time",
         ),
-        at_most(Sign::Segments, 0.1, "a packet of TCP may be many segments"),
+        at_most(Sign::Segments, 0.1, "one TCP packet may hold many segments"),
     ],
     shown: &[],
     only_with: &[],
     same_as: &[Cause::FirewallRules, Cause::KernelOverhead],
     said_by: &["per packet in interrupts"],
     sentence: "CPU {cpu} spends {interrupt_us} us per packet in interrupts ({interrupts} % of its \
-               time), several times what protocols take.",
+               time), several times what protocol processing takes.",
     next: "Look for long or logging firewall rules (nft list ruleset), tunnels and packet \
            captures; sudo perf record -a -C {cpu} shows the functions",
     wrong_if: "the time per packet is the same without rules, tunnels and captures",

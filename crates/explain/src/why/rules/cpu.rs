@@ -58,8 +58,8 @@ pub(super) const RULES: &[Rule] = &[
             at_most(
                 M::SoftirqsInstead,
                 0.5,
-                "above that, the CPU processes packets, perhaps the program's own, which follow it \
-                 to another CPU",
+                "above that, the CPU processes packets, perhaps the program's own, which would \
+                 follow it to another CPU",
             ),
             at_most(M::IdleMeanwhile, 0.5, IDLE_SOURCE),
             at_most(
