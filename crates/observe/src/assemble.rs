@@ -23,8 +23,8 @@ use around::{around, throttled};
 use calls::received;
 use linerate_machine::Root;
 use linerate_record::why::{
-    CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime,
-    SocketCounts, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, EventCosts, Observation, PacketCount, PeerActivity, SleepTime, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
