@@ -181,6 +181,11 @@ fn sizes(asked: &[u32]) -> Vec<u32> {
 
 /// Prints the per-packet budget.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
+    if let (Some(Target::PacketsPerSecond(_)), Some(_)) = (args.line, &args.from) {
+        return Err(Failure::new(
+            "with --from, --line must be a bit rate: the frame sizes are the record's",
+        ));
+    }
     let files = Files::default().may_read("the --from record", args.from.as_ref());
     files
         .may_read("the --machine file", machine::file(&args.machine))
@@ -190,11 +195,6 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file, &args.frame)).transpose()?;
-    if let (Some(Target::PacketsPerSecond(_)), Some(_)) = (args.line, &args.from) {
-        return Err(Failure::new(
-            "with --from, --line must be a bit rate: the frame sizes are the record's",
-        ));
-    }
     let frames = match (args.line, args.frame.as_slice()) {
         (Some(Target::PacketsPerSecond(_)), []) => vec![FRAMES[0]],
         (_, asked) => sizes(asked),

@@ -32,7 +32,10 @@ pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
     };
     let mut blocks = vec![head];
     blocks.extend(changes);
-    blocks.push(more + &limited(&workers(report, style), 10));
+    if let Some(last) = blocks.last_mut() {
+        last.push_str(&more);
+    }
+    blocks.push(limited(&workers(report, style), 10));
     stacked(&blocks)
 }
 

@@ -149,6 +149,19 @@ fn the_roofline_is_drawn_where_limits_are_known() {
 }
 
 #[test]
+fn a_packet_rate_is_a_line_rate_at_one_frame_size() {
+    let done = linerate(&["budget", "--line", "10Mpps", "--clock", "3", "--json", "--details"]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let record: serde_json::Value = serde_json::from_str(&done.stdout).expect("a record");
+    let rows = record["rows"].as_array().expect("rows");
+    let sizes: Vec<f64> = rows.iter().filter_map(|row| row["frame_bytes"].as_f64()).collect();
+    // IMIX is always included.
+    assert_eq!(sizes.first(), Some(&64.0), "{sizes:?}");
+    assert!((rows[0]["ns_per_packet"].as_f64().unwrap() - 100.0).abs() < 1e-6, "{}", rows[0]);
+    assert!((rows[0]["cycles_per_packet"].as_f64().unwrap() - 300.0).abs() < 1e-6, "{}", rows[0]);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_what_does() {
     let refused = |args: &[&str], word: &str| {
         let done = linerate(&[&["budget"], args].concat());
@@ -159,7 +172,9 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     refused(&["--frame", "63"], "64 to");
     refused(&["--frame", "0"], "64 to");
     refused(&["--strands", "0"], "strands");
-    refused(&["--line", "1.5Mpps"], "like '10Gb/s'");
+    refused(&["--line", "1.5Mpp"], "like '10Gb/s'");
+    refused(&["--line", "1.5Mpps", "--frame", "64,128"], "one frame size");
+    refused(&["--line", "1.5Mpps", "--from", "run.json"], "must be a bit rate");
     refused(&["--line", "0Gb/s"], "--line");
     refused(&["--line", "1b/s"], "1kb/s to 1000Tb/s");
     refused(&["--line", "1001Tb/s"], "1kb/s to 1000Tb/s");

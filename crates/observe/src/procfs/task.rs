@@ -86,7 +86,7 @@ impl Stat {
 
 /// How a program that linerate did not start ended: the kernel gives the status to the parent.
 pub(crate) const STATUS_UNKNOWN: &str =
-    "exit status unknown, because only its parent process learns it";
+    "it ended (exit status unknown: only its parent process learns it)";
 
 /// Formats a wait status: `exit status 1`, `SIGKILL`.
 pub(crate) fn describe_status(status: u32) -> String {

@@ -68,8 +68,8 @@ impl Counted {
 const LIMIT: u64 = 500;
 /// Like [`LIMIT`], for events that are only counted, at 0.1 us each: 0.5 % of a CPU.
 const FILTERED_LIMIT: u64 = 5000;
-/// Maximum ratio of the window to the slices in which a filtered event was on. Its count stands in
-/// for an exact counter.
+/// Maximum ratio of the window to the slices in which a filtered event was on. Its count
+/// is used in place of an exact counter.
 const MOST_SCALED: f64 = 1.5;
 /// Size of a ring, in bytes.
 const RING_BYTES: usize = 32 << 10;
