@@ -184,7 +184,7 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     for clock in ["nan", "0", "-1", "0.001", "101", "1e300"] {
         refused(&[&format!("--clock={clock}")], "expected a clock of 0.01 to 100 GHz");
     }
-    for line in ["0", "1.5Mpps", "max"] {
+    for line in ["0", "1.5Mpp", "max"] {
         let done = linerate(&["budget", "--line", line]);
         assert_eq!(done.stderr.matches("like '10Gb/s'").count(), 1, "{line}: {}", done.stderr);
         assert!(!done.stderr.contains("write packets"), "{line}: {}", done.stderr);
