@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Remarks: circumstances that cost a program time whatever limits it. They are data, like the
-//! rules for causes ([`super::rules`]).
+//! rules for causes ([`mod@super::rules`]).
 //!
 //! A finding predicts a gain, so the entire intervals of its measures must be on one side of their
 //! thresholds. A remark only states what was measured, with its interval. Its conditions therefore
