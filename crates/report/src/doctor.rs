@@ -9,7 +9,7 @@ use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
 /// Formats the report of `linerate doctor`. Commands may exceed `style.width`; those longer than
-/// [`COMMAND_COLUMNS`] continue on the next line after a backslash.
+/// 100 columns continue on the next line after a backslash.
 pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
     let sheet = Sheet { column: names.max().unwrap_or(0) + 4, style };
