@@ -114,7 +114,12 @@ impl Target {
     fn bits_per_s(self, frames: &[u32]) -> Result<f64, Failure> {
         match (self, frames) {
             (Self::BitsPerSecond(rate), _) => Ok(rate),
-            (Self::PacketsPerSecond(rate), [frame]) => Ok(rate * bits_on_wire(f64::from(*frame))),
+            (Self::PacketsPerSecond(rate), [frame]) => {
+                let bits = rate * bits_on_wire(f64::from(*frame));
+                Some(bits).filter(|bits| LINE_BITS_PER_S.contains(bits)).ok_or_else(|| {
+                    Failure::new("--line: expected a packet rate on a line of 1kb/s to 1000Tb/s")
+                })
+            }
             (Self::PacketsPerSecond(_), _) => {
                 Err(Failure::new("--line with a packet rate takes one frame size: --frame BYTES"))
             }

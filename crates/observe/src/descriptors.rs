@@ -51,6 +51,40 @@ impl Open {
     }
 }
 
+/// What /proc/PID/fdinfo states for every kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DescriptorInfo {
+    /// Flags of open(2).
+    flags: u32,
+    /// Position in the file, in bytes.
+    pub(crate) position: u64,
+}
+
+impl DescriptorInfo {
+    /// Reads it; `None` if it is hidden, or if the descriptor was closed.
+    pub(crate) fn of(root: &Root, pid: u32, descriptor: u32) -> Option<Self> {
+        let text = root.text(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let flags = u32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
+        Some(Self { flags, position: field("pos:")?.trim().parse().ok()? })
+    }
+
+    /// Returns whether the descriptor is open for writing only.
+    pub(crate) fn is_write_only(self) -> bool {
+        /// Mask of the access mode (O_ACCMODE), and the mode O_WRONLY.
+        const MODE: u32 = 3;
+        const WRITE_ONLY: u32 = 1;
+        self.flags & MODE == WRITE_ONLY
+    }
+
+    /// Returns whether writes are appended to the file.
+    pub(crate) fn is_append(self) -> bool {
+        /// O_APPEND on all architectures except Alpha, MIPS, PA-RISC and SPARC.
+        const APPEND: u32 = 0o2000;
+        self.flags & APPEND != 0
+    }
+}
+
 /// Returns the name of the TUN device that a descriptor is attached to, if any.
 fn tunnel(root: &Root, pid: u32, descriptor: &str) -> Option<String> {
     let text = root.text(&format!("proc/{pid}/fdinfo/{descriptor}"))?;

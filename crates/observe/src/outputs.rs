@@ -2,6 +2,7 @@
 //! Pipes and FIFOs that processes write to. If the reader of a pipe is slow, the process waits for
 //! it, possibly in poll(2) or a similar call, whose arguments do not show the pipe.
 
+use crate::descriptors::DescriptorInfo;
 use crate::sleep::of_kind;
 use linerate_machine::Root;
 use linerate_record::why::OutputPipe;
@@ -27,7 +28,7 @@ fn of_process(root: &Root, pid: u32) -> Vec<OutputPipe> {
         if !is_pipe && !link.starts_with('/') {
             return None;
         }
-        let is_written = writes_only(root, pid, descriptor)?;
+        let is_written = DescriptorInfo::of(root, pid, descriptor)?.is_write_only();
         // Asking for the kind of a file may take long on a network file system. Of descriptors that
         // are not only written, the link is enough.
         let name = match is_pipe || !is_written {
@@ -40,16 +41,6 @@ fn of_process(root: &Root, pid: u32) -> Vec<OutputPipe> {
     let is_read = |link: &str| pipes.iter().any(|(other, writes, _)| other == link && !writes);
     let written = pipes.iter().filter(|(link, writes, _)| *writes && !is_read(link));
     written.map(|(.., pipe)| pipe.clone()).collect()
-}
-
-/// Returns whether a descriptor is open for writing only; `None` if its flags could not be read.
-fn writes_only(root: &Root, pid: u32, descriptor: u32) -> Option<bool> {
-    /// Mask of the access mode within the flags (O_ACCMODE), and the mode O_WRONLY.
-    const MODE: u32 = 3;
-    const WRITE_ONLY: u32 = 1;
-    let text = root.text(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    Some(u32::from_str_radix(flags.trim(), 8).ok()? & MODE == WRITE_ONLY)
 }
 
 #[cfg(test)]

@@ -32,41 +32,20 @@ use tally::{Filter, Tally, Wanted};
 
 /// The counted tracepoints.
 const WANTED: [Wanted; 6] = [
+    Wanted { field: Some(("reason", "reason")), ..Wanted::all("skb:kfree_skb") },
+    Wanted::all("lock:contention_begin"),
+    Wanted { is_of_watched: true, ..Wanted::all("lock:contention_begin") },
+    Wanted::all("napi:napi_poll"),
     Wanted {
-        name: "skb:kfree_skb",
-        field: Some(("reason", "reason")),
-        period: 1,
-        is_of_watched: false,
-        filter: None,
-    },
-    Wanted {
-        name: "lock:contention_begin",
-        field: None,
-        period: 1,
-        is_of_watched: false,
-        filter: None,
-    },
-    Wanted {
-        name: "lock:contention_begin",
-        field: None,
-        period: 1,
-        is_of_watched: true,
-        filter: None,
-    },
-    Wanted { name: "napi:napi_poll", field: None, period: 1, is_of_watched: false, filter: None },
-    Wanted {
-        name: SYSTEM_CALLS,
         field: Some(("id", "call")),
         period: CALL_PERIOD,
         is_of_watched: true,
-        filter: None,
+        ..Wanted::all(SYSTEM_CALLS)
     },
     Wanted {
-        name: "raw_syscalls:sys_exit",
-        field: None,
-        period: 1,
         is_of_watched: true,
         filter: Some(Filter { name: KernelEvent::RECEIVED, expression: received }),
+        ..Wanted::all("raw_syscalls:sys_exit")
     },
 ];
 /// One in this many system calls is sampled. Programs make calls in loops, and a period that is a

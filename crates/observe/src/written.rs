@@ -2,6 +2,7 @@
 //! Regular files to which processes write, such as logs: how far the positions of their descriptors
 //! move within a window. Readable by the user of the processes, without tracing.
 
+use crate::descriptors::DescriptorInfo;
 use crate::sparing::Sparing;
 use linerate_machine::Root;
 use linerate_record::why::{FileWrites, WrittenFile};
@@ -137,20 +138,12 @@ impl OpenFile {
 /// Returns the descriptors with which a process only writes to a file that has a path, or appends
 /// to it. The position of others moves by reads too.
 fn open_files(root: &Root, pid: u32) -> Vec<OpenFile> {
-    /// Mask of the access mode within the flags (O_ACCMODE), the mode O_WRONLY, and O_APPEND, as on
-    /// all architectures except MIPS, Alpha, PA-RISC and SPARC, which have another O_APPEND.
-    const MODE: u32 = 3;
-    const WRITE_ONLY: u32 = 1;
-    const APPEND: u32 = 0o2000;
     let file = |number: u32| {
         let link = std::fs::read_link(root.path(&format!("proc/{pid}/fd/{number}"))).ok()?;
         let path = link.to_str().filter(|path| is_file(path))?.to_owned();
-        let info = root.text(&format!("proc/{pid}/fdinfo/{number}"))?;
-        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
-        let flags = u32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
-        let is_append = flags & APPEND != 0;
-        let position = field("pos:")?.trim().parse().ok()?;
-        let is_written = is_append || flags & MODE == WRITE_ONLY;
+        let info = DescriptorInfo::of(root, pid, number)?;
+        let (position, is_append) = (info.position, info.is_append());
+        let is_written = is_append || info.is_write_only();
         is_written.then_some(OpenFile { number, path, position, is_append })
     };
     (0..DESCRIPTORS).filter_map(file).collect()

@@ -28,9 +28,9 @@ thresholds and limits. Examples:
 
 If a command is given, standard output belongs to it: the report or, with --json, the record goes to
 stderr, or to the -o file. In a pipe, `linerate why --json -- CMD | jq` reads what CMD prints.
-The command gets SIGTERM when the window ends. A bundle contains addresses and process names, but
-neither packets nor environment variables, and only the names of written files; it contains command
-lines only with --with-command-line.
+The command gets SIGTERM when the window ends. A bundle contains addresses, process names and
+file paths, but neither packets nor environment variables; it contains command lines only with
+--with-command-line.
 
 Exit status: 0 with a finding, 1 if the finding of --demo is wrong, 2 if there is nothing to
 watch.";

@@ -16,7 +16,7 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
         let json = record.to_json_pretty().map_err(Failure::new)?;
         serde_json::from_str(&json).map_err(Failure::new)
     };
-    let mut why = without_folders(record);
+    let mut why = record.clone();
     let mut doctor = doctor::record();
     let command_lines = match with_command_line {
         true => command_lines(record),
@@ -34,21 +34,6 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
         "command_lines": command_lines,
     });
     Ok(format!("{bundle:#}\n"))
-}
-
-/// Returns the record with only the names of files that the program writes, not their folders.
-fn without_folders(record: &Record) -> Record {
-    let mut record = record.clone();
-    let Body::Why(report) = &mut record.body else { return record };
-    let files = report.observation.file_writes.iter_mut().flat_map(|writes| &mut writes.files);
-    for file in files {
-        let name = file.path.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
-        for remark in &mut report.remarks {
-            remark.sentence = remark.sentence.replace(&file.path, &name);
-        }
-        file.path = name;
-    }
-    record
 }
 
 /// Returns the command lines of observed processes that are still running, by process ID.

@@ -174,6 +174,8 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     refused(&["--strands", "0"], "strands");
     refused(&["--line", "1.5Mpp"], "like '10Gb/s'");
     refused(&["--line", "1.5Mpps", "--frame", "64,128"], "one frame size");
+    refused(&["--line", "10000000000000pps"], "1kb/s to 1000Tb/s");
+    refused(&["--line", "1pps"], "1kb/s to 1000Tb/s");
     refused(&["--line", "1.5Mpps", "--from", "run.json"], "must be a bit rate");
     refused(&["--line", "0Gb/s"], "--line");
     refused(&["--line", "1b/s"], "1kb/s to 1000Tb/s");

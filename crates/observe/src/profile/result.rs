@@ -19,7 +19,7 @@ use linerate_record::profile::{
 use linerate_record::stats::{Estimate, share_interval};
 use linerate_record::why::{PacketCount, Unread};
 use linerate_record::{Figure, Tier};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The sampling window.
 pub(super) struct Window {
@@ -166,16 +166,16 @@ fn name_after_busiest(report: &mut ProfileReport, first: u32) {
 fn busiest_process(threads: &[SampledThread], first: u32) -> Option<String> {
     /// Maximum share of the samples of a process that merely waits.
     const WAITS: f64 = 0.02;
-    let samples = |pid: u32| -> u64 {
-        threads.iter().filter(|one| one.pid == pid).map(|one| one.samples).sum()
-    };
-    let all: u64 = threads.iter().map(|one| one.samples).sum();
-    let busiest = threads.iter().max_by_key(|one| samples(one.pid))?.pid;
-    if samples(first) as f64 >= WAITS * all as f64 {
+    let mut samples = BTreeMap::<u32, u64>::new();
+    threads.iter().for_each(|one| *samples.entry(one.pid).or_default() += one.samples);
+    let all: u64 = samples.values().sum();
+    let (busiest, _) = samples.iter().max_by_key(|(_, samples)| **samples)?;
+    let of_first = samples.get(&first).copied().unwrap_or(0);
+    if of_first as f64 >= WAITS * all as f64 {
         return None;
     }
-    let of_it = || threads.iter().filter(|one| one.pid == busiest);
-    let main = of_it().find(|one| one.tid == busiest);
+    let of_it = || threads.iter().filter(|one| one.pid == *busiest);
+    let main = of_it().find(|one| one.tid == *busiest);
     main.or(of_it().max_by_key(|one| one.samples)).map(|one| one.name.clone())
 }
 

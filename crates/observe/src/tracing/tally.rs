@@ -25,6 +25,13 @@ pub(super) struct Wanted {
     pub filter: Option<Filter>,
 }
 
+impl Wanted {
+    /// Returns the count of all of a tracepoint's events, in all threads.
+    pub(super) const fn all(name: &'static str) -> Self {
+        Self { name, field: None, period: 1, is_of_watched: false, filter: None }
+    }
+}
+
 /// A filter on the fields of a tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filter {
@@ -68,8 +75,8 @@ impl Counted {
 const LIMIT: u64 = 500;
 /// Like [`LIMIT`], for events that are only counted, at 0.1 us each: 0.5 % of a CPU.
 const FILTERED_LIMIT: u64 = 5000;
-/// Maximum ratio of the window to the slices in which a filtered event was on. Its count
-/// is used in place of an exact counter.
+/// Maximum ratio of the window to the slices in which a filtered event was on. Its count is used in
+/// place of an exact counter.
 const MOST_SCALED: f64 = 1.5;
 /// Size of a ring, in bytes.
 const RING_BYTES: usize = 32 << 10;

@@ -90,7 +90,7 @@ fn scheduler_events_are_read_only_where_their_thread_ids_are_valid() {
 #[test]
 fn what_came_before_the_window_is_not_counted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
-    let (mut tracing, _) = Tracing::start(&[id], &[], true);
+    let (mut tracing, _) = Tracing::start(&[id], &[], false);
     for _ in 0..5000 {
         std::thread::yield_now();
     }
@@ -107,7 +107,7 @@ fn what_came_before_the_window_is_not_counted() {
 #[test]
 fn each_call_of_a_loop_has_its_share() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
-    let (mut tracing, _) = Tracing::start(&[id], &[], true);
+    let (mut tracing, _) = Tracing::start(&[id], &[], false);
     tracing.begin();
     let path = Path::new("/proc/self/exe");
     for turn in 0..400 {
